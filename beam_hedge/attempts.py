@@ -1,0 +1,286 @@
+"""One batch's attempts, from the first send to the outcome: who is sent when, who wins, who is cancelled.
+
+The events of a batch are: a hedge is due, a retry is due, an attempt ended, the caller cancels. Each is a method that
+runs on the engine's thread (or, in tests, on the test's own); nothing here waits, locks or touches the network.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import grpc
+
+from beam_hedge.errors import PublishError
+from beam_hedge.outcome import PublishOutcome
+from beam_hedge.retry import is_retryable, retry_delay
+from beam_hedge.settings import seconds
+from beam_hedge.telemetry import telemetry_header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from beam_hedge.batch import Batch
+    from beam_hedge.settings import HedgingSettings, RetrySettings
+    from beam_hedge.token_bucket import TokenBucket
+
+MAX_HEDGE_TIMEOUT = 10.0
+# How long cancelled attempts may take to end before nobody waits for them any more.
+CANCELLATION_GRACE = 1.0
+# Turns of the loop that an answer takes from the socket to this file: gRPC's reader, its call, the call's task, the
+# task's callback. A decision that an answer could make needless is put off by that many turns, and one to spare.
+_TURNS_TO_SEE_ANSWERS = 5
+
+Metadata = tuple[tuple[str, str], ...]
+
+
+class Handle(Protocol):
+    """Scheduled work that can be called off."""
+
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """The part of an event loop that attempts need: monotonic seconds, and work to be done later."""
+
+    def time(self) -> float: ...
+    def call_at(self, when: float, callback: Callable[..., object], *args: object) -> Handle: ...
+    def call_soon(self, callback: Callable[..., object], *args: object) -> Handle: ...
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An attempt that ended without success. A `final` one is not retried, whatever its status."""
+
+    status: grpc.StatusCode
+    details: str
+    final: bool = False
+
+
+Answer = tuple[str, ...] | Refusal
+
+
+class Call(Protocol):
+    """One request under way: an `asyncio.Future` of its answer, as far as attempts need it."""
+
+    def add_done_callback(self, callback: Callable[..., object], /) -> object: ...
+    def cancel(self) -> bool: ...
+    def cancelled(self) -> bool: ...
+    def result(self) -> Answer: ...
+
+
+class Connections(Protocol):
+    """Sends requests, each on one of a few connections."""
+
+    def send(
+        self, batch: Batch, metadata: Metadata, timeout: float, avoid: Collection[int]
+    ) -> tuple[int, Call]:
+        """Starts a request on a connection that is not one of `avoid`, if there is another; returns which, and the call."""
+        ...
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What all batches of one publisher share."""
+
+    clock: Clock
+    connections: Connections
+    bucket: TokenBucket
+    settings: HedgingSettings | None
+    retry: RetrySettings
+    random: Callable[[], float] = random.random
+
+
+@dataclass(eq=False)
+class _Attempt:
+    hedge: int
+    connection: int
+    call: Call
+
+
+class BatchAttempts:
+    """The attempts of one batch.
+
+    Args:
+        policy: What it shares with the publisher's other batches.
+        batch: What to send. Dropped at the outcome, so that a loser that is slow to end holds no payload.
+        accepted: When `publish()` accepted the batch, on the policy's clock.
+        publish_start_time_ns: The same moment in nanoseconds since the epoch, for the server.
+        on_outcome: Called once with what became of the batch; with `None` if the caller cancelled it.
+        on_ended: Called once after that, when no attempt is out any more or `CANCELLATION_GRACE` has passed.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        batch: Batch,
+        *,
+        accepted: float,
+        publish_start_time_ns: int,
+        on_outcome: Callable[[PublishOutcome | PublishError | None], object],
+        on_ended: Callable[[], object],
+    ) -> None:
+        self._policy = policy
+        self._batch: Batch | None = batch
+        self._topic, self._messages, self._size = batch.topic, batch.messages, len(batch.request)
+        self._accepted = accepted
+        self._publish_start_time_ns = publish_start_time_ns
+        self._on_outcome = on_outcome
+        self._on_ended = on_ended
+        self._deadline = 0.0
+        self._live: list[_Attempt] = []
+        self._timers: dict[str, Handle] = {}
+        self._failed = False
+        self._retries = 0
+        self._hedges = 0
+        self._hedges_failed = 0
+        self._hedges_throttled = 0
+
+    def start(self) -> None:
+        """Sends the original and sets the clock for the first hedge."""
+        now = self._policy.clock.time()
+        self._deadline = now + seconds(self._policy.retry.total_timeout)
+        self._send_original(now, avoid=())
+        self._set_hedge_timer(now)
+
+    def cancel(self) -> None:
+        """Ends the batch without an outcome."""
+        if self._batch is not None:
+            self._resolve(None)
+
+    def _send_original(self, now: float, avoid: Collection[int]) -> None:
+        timeout = min(seconds(self._policy.retry.initial_rpc_timeout), self._deadline - now)
+        self._send(0, timeout, avoid)
+
+    def _send(self, hedge: int, timeout: float, avoid: Collection[int]) -> None:
+        if self._batch is None:
+            return
+        header = telemetry_header(hedge, self._publish_start_time_ns)
+        connection, call = self._policy.connections.send(self._batch, (header,), timeout, avoid)
+        attempt = _Attempt(hedge, connection, call)
+        self._live.append(attempt)
+        call.add_done_callback(functools.partial(self._attempt_ended, attempt))
+
+    def _set_hedge_timer(self, now: float) -> None:
+        if self._policy.settings is not None:
+            self._set_timer("hedge", now + seconds(self._policy.settings.hedge_delay), self._hedge_due)
+
+    def _hedge_due(self) -> None:
+        now = self._policy.clock.time()
+        left = self._deadline - now
+        if self._failed or left <= 0:
+            return
+        if not self._policy.bucket.try_acquire():
+            self._hedges_throttled = 1
+            return
+        self._hedges += 1
+        self._send(self._hedges, min(left, MAX_HEDGE_TIMEOUT), avoid=[attempt.connection for attempt in self._live])
+        self._set_hedge_timer(now)
+
+    def _retry_due(self, failed_connection: int) -> None:
+        self._retries += 1
+        self._send_original(self._policy.clock.time(), avoid=(failed_connection,))
+
+    def _attempt_ended(self, attempt: _Attempt, call: Call) -> None:
+        self._live.remove(attempt)
+        if self._batch is None:
+            if not self._live:
+                self._end()
+            return
+        # Nobody but a resolved batch cancels a call, so a cancelled one was cancelled by gRPC.
+        answer = Refusal(grpc.StatusCode.CANCELLED, "the call was cancelled") if call.cancelled() else call.result()
+        if not isinstance(answer, Refusal) and len(answer) != self._messages:
+            answer = Refusal(
+                grpc.StatusCode.INTERNAL, f"{len(answer)} ids came back for {self._messages} messages", final=True
+            )
+        if not isinstance(answer, Refusal):
+            self._succeed(attempt.hedge, answer)
+        elif attempt.hedge:
+            self._hedges_failed += 1
+        else:
+            self._original_refused(attempt, answer)
+
+    def _original_refused(self, attempt: _Attempt, refusal: Refusal) -> None:
+        policy = self._policy
+        if not refusal.final and is_retryable(refusal.status, refusal.details):
+            due = policy.clock.time() + retry_delay(policy.retry, self._retries, policy.random)
+            if due < self._deadline:
+                self._set_timer("retry", due, functools.partial(self._retry_due, attempt.connection))
+                return
+        self._failed = True
+        # A success that the loop sees in the same turn wins.
+        self._after_answers(functools.partial(self._fail, refusal))
+
+    def _succeed(self, winner: int, message_ids: tuple[str, ...]) -> None:
+        self._policy.bucket.refill()
+        self._resolve(
+            PublishOutcome(
+                message_ids=message_ids,
+                attempts=1 + self._retries + self._hedges,
+                hedges=self._hedges,
+                winner=winner,
+                retries=self._retries,
+                latency=self._policy.clock.time() - self._accepted,
+                hedges_failed=self._hedges_failed,
+                hedges_throttled=self._hedges_throttled,
+                attempts_cancelled=len(self._live),
+                messages=self._messages,
+                request_bytes=self._size,
+            )
+        )
+
+    def _fail(self, refusal: Refusal) -> None:
+        self._resolve(
+            PublishError(
+                self._topic,
+                refusal.status,
+                refusal.details,
+                messages=self._messages,
+                request_bytes=self._size,
+                attempts=1 + self._retries + self._hedges,
+                retries=self._retries,
+                hedges=self._hedges,
+                hedges_failed=self._hedges_failed,
+                hedges_throttled=self._hedges_throttled,
+                attempts_cancelled=len(self._live),
+            )
+        )
+
+    def _resolve(self, result: PublishOutcome | PublishError | None) -> None:
+        self._batch = None
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._on_outcome(result)
+        if not self._live:
+            self._end()
+            return
+        for attempt in self._live:
+            attempt.call.cancel()
+        clock = self._policy.clock
+        self._timers["grace"] = clock.call_at(clock.time() + CANCELLATION_GRACE, self._end)
+
+    def _end(self) -> None:
+        grace = self._timers.pop("grace", None)
+        if grace is not None:
+            grace.cancel()
+        on_ended, self._on_ended = self._on_ended, _nothing
+        on_ended()
+
+    def _set_timer(self, name: str, when: float, callback: Callable[[], object]) -> None:
+        self._timers[name] = self._policy.clock.call_at(when, self._after_answers, callback)
+
+    def _after_answers(self, callback: Callable[[], object], turns: int = _TURNS_TO_SEE_ANSWERS) -> None:
+        """Runs `callback` when all answers that have reached this process by now are seen and none was a success."""
+        if self._batch is None:
+            return
+        if turns:
+            self._policy.clock.call_soon(self._after_answers, callback, turns - 1)
+        else:
+            callback()
+
+
+def _nothing() -> None:
+    """Stands where `on_ended` was, once that has been called."""

@@ -1,0 +1,88 @@
+"""A bundle's messages, grouped into requests by count, size and age."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from beam_hedge.message import check_fits, encode_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.cloud.pubsub_v1.types import BatchSettings
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One serialized `PublishRequest`, never changed again: every attempt sends these bytes.
+
+    Attributes:
+        topic: The full name of the topic.
+        request: The whole encoded request.
+        messages: How many messages it holds; at least one.
+    """
+
+    topic: str
+    request: bytes
+    messages: int
+
+
+class BatchBuilder:
+    """Fills batches with a topic's messages and hands each to `emit` when it is full or old.
+
+    A message that is larger than `max_bytes` goes alone, as long as Pub/Sub can take it. A batch's age is looked at
+    when a message arrives; nothing waits on a timer. Not safe for concurrent use: a bundle has its own.
+
+    Args:
+        topic: The full name of the topic.
+        batch_settings: The most messages, request bytes (the whole encoded request) and seconds of a batch.
+        emit: Takes each sealed batch.
+        clock: Gives monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        batch_settings: BatchSettings,
+        emit: Callable[[Batch], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._topic = topic
+        self._topic_field = encode_topic(topic)
+        self._max_messages = batch_settings.max_messages
+        self._max_bytes = batch_settings.max_bytes
+        self._max_latency = batch_settings.max_latency
+        self._emit = emit
+        self._clock = clock
+        self._opened = 0.0
+        self._messages: list[bytes] = []
+        self._bytes = len(self._topic_field)
+
+    def add(self, message: bytes) -> None:
+        """Adds an encoded message.
+
+        Raises:
+            InvalidMessageError: No request can carry it.
+        """
+        now = self._clock()
+        size = self._bytes + len(message)
+        if size > self._max_bytes or now - self._opened >= self._max_latency:
+            check_fits(self._topic_field, message)
+            self.flush()
+            self._opened = now
+            size = self._bytes + len(message)
+        self._messages.append(message)
+        self._bytes = size
+        if len(self._messages) >= self._max_messages or size >= self._max_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        """Emits what there is, if anything."""
+        if not self._messages:
+            return
+        batch = Batch(self._topic, b"".join((self._topic_field, *self._messages)), len(self._messages))
+        self._messages = []
+        self._bytes = len(self._topic_field)
+        self._emit(batch)

@@ -1,0 +1,138 @@
+"""What users may catch.
+
+Every error of this package is a `BeamHedgeError`. Texts name what failed and what to do about it; they never
+hold a message's payload, and what a server said is cut to `MAX_DETAILS_BYTES`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_DETAILS_BYTES = 1024
+
+_WHAT_TO_DO = {
+    grpc.StatusCode.NOT_FOUND: "Create the topic, or correct its name and project.",
+    grpc.StatusCode.PERMISSION_DENIED: "Grant the worker's account roles/pubsub.publisher on the topic.",
+    grpc.StatusCode.UNAUTHENTICATED: "Check the credentials of the worker's account.",
+    grpc.StatusCode.INVALID_ARGUMENT: "A message of the batch breaks a rule of the service: correct or remove it.",
+    grpc.StatusCode.RESOURCE_EXHAUSTED: "Ask for more publish quota, or send smaller requests (batch_settings.max_bytes).",
+    grpc.StatusCode.INTERNAL: "The messages may be stored already; publishing them again can duplicate them.",
+}
+_RETRIED_IN_VAIN = "The service or the network did not recover within the retry settings."
+
+
+class BeamHedgeError(Exception):
+    """The base of all errors that this package defines."""
+
+
+class InvalidSettingError(BeamHedgeError, ValueError):
+    """A setting is outside what is allowed. The text names the field, the value and what is allowed."""
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        super().__init__(field, value, allowed)
+        self.field = field
+        self.value = value
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{self.field} must be {self.allowed}, got {bounded(repr(self.value), 200)}"
+
+
+class InvalidMessageError(BeamHedgeError, ValueError):
+    """A message breaks one of Pub/Sub's limits, found before anything was sent."""
+
+
+class PublisherClosedError(BeamHedgeError, RuntimeError):
+    """`publish()` was called on a publisher that is closed."""
+
+
+class WrongThreadError(BeamHedgeError, RuntimeError):
+    """A call that would wait was made on the engine's own thread, which must never wait."""
+
+
+class EngineDiedError(BeamHedgeError, RuntimeError):
+    """The engine's thread ended while batches were out. They may or may not have been stored."""
+
+
+class ForkedProcessError(BeamHedgeError, RuntimeError):
+    """The process was forked while the engine was running; gRPC does not survive that in the child."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this process was forked after beam_hedge had started its engine. Start workers with the 'spawn' or "
+            "'forkserver' method, or fork before the first publisher is made."
+        )
+
+
+class PublishError(BeamHedgeError):
+    """A batch was not published.
+
+    Attributes:
+        topic: The topic of the batch.
+        status: The gRPC status that ended it.
+        details: What the server (or gRPC) said, at most 1,024 bytes.
+        messages: How many messages the batch held.
+        request_bytes: The size of the request, in bytes.
+        attempts: 1 + retries + hedges.
+        retries: Further tries of the original.
+        hedges: Hedges sent.
+        hedges_failed: Hedges that ended in an error of their own.
+        hedges_throttled: 1 if a due hedge found no token, else 0.
+        attempts_cancelled: Attempts that were still out when the batch ended.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        status: grpc.StatusCode,
+        details: str,
+        *,
+        messages: int,
+        request_bytes: int,
+        attempts: int,
+        retries: int,
+        hedges: int,
+        hedges_failed: int,
+        hedges_throttled: int,
+        attempts_cancelled: int,
+    ) -> None:
+        super().__init__(topic, status)
+        self.topic = topic
+        self.status = status
+        self.details = bounded(details, MAX_DETAILS_BYTES)
+        self.messages = messages
+        self.request_bytes = request_bytes
+        self.attempts = attempts
+        self.retries = retries
+        self.hedges = hedges
+        self.hedges_failed = hedges_failed
+        self.hedges_throttled = hedges_throttled
+        self.attempts_cancelled = attempts_cancelled
+
+    def __str__(self) -> str:
+        return (
+            f"{self.messages} messages ({self.request_bytes} B) were not published to {self.topic}: "
+            f"{self.status.name} after {self.attempts} attempts. "
+            f"{_WHAT_TO_DO.get(self.status, _RETRIED_IN_VAIN)} The server said: {self.details or 'nothing'}"
+        )
+
+    def __reduce__(self) -> tuple[Callable[..., PublishError], tuple[dict[str, Any]]]:
+        return _rebuild_publish_error, (dict(self.__dict__),)
+
+
+def _rebuild_publish_error(fields: dict[str, Any]) -> PublishError:
+    return PublishError(**fields)
+
+
+def bounded(text: str, limit: int) -> str:
+    """Cuts a text to at most `limit` bytes of valid UTF-8; surrogates, which UTF-8 cannot hold, become '?'."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= limit:
+        return encoded.decode("utf-8")
+    mark = "..."
+    return encoded[: limit - len(mark)].decode("utf-8", "ignore") + mark

@@ -1,0 +1,142 @@
+"""How much may be out at once: the back-pressure of a publisher."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from google.cloud.pubsub_v1.publisher.exceptions import FlowControlLimitError
+from google.cloud.pubsub_v1.types import LimitExceededBehavior
+
+if TYPE_CHECKING:
+    from google.cloud.pubsub_v1.types import PublishFlowControl
+
+
+class FlowController:
+    """Permits for the messages and bytes that are out, handed to waiting batches in their order.
+
+    A batch that is larger than a whole limit is admitted when nothing else is out. google-cloud-pubsub's own controller
+    counts single messages and needs their protobufs; this one counts sealed batches.
+
+    The lock is the controller's own and held only while numbers change. Safe for concurrent use.
+    """
+
+    def __init__(self, settings: PublishFlowControl) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._batches = 0
+        self._messages = 0
+        self._bytes = 0
+        self._waiting: deque[_Waiter] = deque()
+        self._closed: BaseException | None = None
+
+    @property
+    def batches(self) -> int:
+        """How many batches hold permits."""
+        return self._batches
+
+    def acquire(self, messages: int, size: int, *, may_wait: bool = True) -> None:
+        """Takes permits for one batch, waiting for them if the settings say so.
+
+        Args:
+            messages: Messages of the batch.
+            size: Bytes of the batch.
+            may_wait: Whether this thread may wait.
+
+        Raises:
+            FlowControlLimitError: There are none now, and the settings, or `may_wait`, forbid waiting.
+            BaseException: What `close` was given.
+        """
+        behaviour = self._settings.limit_exceeded_behavior
+        with self._lock:
+            if self._closed is not None:
+                raise self._closed
+            if behaviour is LimitExceededBehavior.IGNORE or (not self._waiting and self._fits(messages, size)):
+                self._take(messages, size)
+                return
+            if behaviour is LimitExceededBehavior.ERROR or not may_wait:
+                raise FlowControlLimitError(
+                    f"{self._messages} messages ({self._bytes} B) are out; a batch of {messages} ({size} B) would exceed "
+                    f"the limits of {self._settings.message_limit} messages and {self._settings.byte_limit} B"
+                )
+            waiter = _Waiter(messages, size)
+            self._waiting.append(waiter)
+        try:
+            waiter.admitted.wait()
+        except BaseException:
+            self._give_up(waiter)
+            raise
+        if waiter.error is not None:
+            raise waiter.error
+
+    def release(self, messages: int, size: int) -> None:
+        """Gives back the permits of one batch and admits those who now fit."""
+        with self._lock:
+            self._batches -= 1
+            self._messages -= messages
+            self._bytes -= size
+            self._admit()
+            if not self._batches:
+                self._idle.notify_all()
+
+    def wait_idle(self, timeout: float | None) -> bool:
+        """Waits until no batch holds permits and none waits; returns whether that came within `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            while self._batches or self._waiting:
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                self._idle.wait(left)
+        return True
+
+    def close(self, error: BaseException) -> None:
+        """Fails those who wait, and all who come later, with `error`."""
+        with self._lock:
+            self._closed = error
+            for waiter in self._waiting:
+                waiter.error = error
+                waiter.admitted.set()
+            self._waiting.clear()
+            self._idle.notify_all()
+
+    def _fits(self, messages: int, size: int) -> bool:
+        return not self._batches or (
+            self._messages + messages <= self._settings.message_limit and self._bytes + size <= self._settings.byte_limit
+        )
+
+    def _take(self, messages: int, size: int) -> None:
+        self._batches += 1
+        self._messages += messages
+        self._bytes += size
+
+    def _admit(self) -> None:
+        while self._waiting and self._fits(self._waiting[0].messages, self._waiting[0].size):
+            waiter = self._waiting.popleft()
+            self._take(waiter.messages, waiter.size)
+            waiter.admitted.set()
+
+    def _give_up(self, waiter: _Waiter) -> None:
+        with self._lock:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+                self._admit()
+                return
+        if waiter.error is None:
+            self.release(waiter.messages, waiter.size)
+
+    def __repr__(self) -> str:
+        return f"<FlowController {self._batches} batches, {self._messages} messages, {self._bytes} B out>"
+
+
+class _Waiter:
+    __slots__ = ("admitted", "error", "messages", "size")
+
+    def __init__(self, messages: int, size: int) -> None:
+        self.messages = messages
+        self.size = size
+        self.admitted = threading.Event()
+        self.error: BaseException | None = None

@@ -1,0 +1,195 @@
+"""One message: checked once against Pub/Sub's limits, in bytes, and encoded once.
+
+An encoded message is its field of a `PublishRequest`: tag, length and body. A request is the topic's field followed by
+such fields, so a batch is sealed by joining bytes. docs/decisions/0002-encode-by-hand.md says why protobuf's own
+encoder is not used for that; tests hold the two equal.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Protocol
+
+from beam_hedge.errors import InvalidMessageError, bounded
+from beam_hedge.settings import MAX_REQUEST_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_ATTRIBUTES = 100
+MAX_KEY_BYTES = 256
+MAX_VALUE_BYTES = 1024
+
+# Tags of google.pubsub.v1: PublishRequest.topic and .messages, PubsubMessage.data and .attributes, and the key and
+# value of a map's entry. A tag is the field's number and its wire type (2: length-delimited).
+_TOPIC = b"\x0a"
+_MESSAGE = b"\x12"
+_DATA = b"\x0a"
+_ATTRIBUTE = b"\x12"
+_KEY = b"\x0a"
+_VALUE = b"\x12"
+
+_ORDERING_REFUSED = (
+    "a message has an ordering key, which this sink refuses: copies of a batch, and batches of one bundle, can be stored "
+    "out of order. Clear the key, or use beam.io.WriteToPubSub with publish_with_ordering_key=True"
+)
+
+
+class MessageLike(Protocol):
+    """What google-cloud-pubsub's and Beam's `PubsubMessage` have in common."""
+
+    @property
+    def data(self) -> bytes | None: ...
+    @property
+    def attributes(self) -> Mapping[str, str] | None: ...
+    @property
+    def ordering_key(self) -> str: ...
+
+
+def encode(message: bytes | str | MessageLike) -> bytes:
+    """Encodes a message of any kind that `HedgingPublisher.publish` takes."""
+    if isinstance(message, bytes | str):
+        return encode_data(message)
+    return encode_message(message)
+
+
+def encode_data(data: bytes | str) -> bytes:
+    """Encodes a message that is only data.
+
+    Args:
+        data: Bytes, or text that is sent as UTF-8. Not empty.
+
+    Returns:
+        The message's field of a `PublishRequest`.
+
+    Raises:
+        InvalidMessageError: It is of another type, empty, or text that UTF-8 cannot hold.
+    """
+    if isinstance(data, str):
+        data = _utf8(data, "data")
+    elif not isinstance(data, bytes):
+        raise InvalidMessageError(f"data must be bytes or str, got {type(data).__name__}{_hint(data)}")
+    if not data:
+        raise InvalidMessageError("a message must have data or attributes; this one has neither")
+    return _data_head(len(data)) + data
+
+
+def encode_message(message: MessageLike) -> bytes:
+    """Encodes a message with attributes.
+
+    Args:
+        message: A `PubsubMessage` of Beam or of google-cloud-pubsub. Its message id and publish time, which only the
+            service sets, are left out.
+
+    Returns:
+        The message's field of a `PublishRequest`.
+
+    Raises:
+        InvalidMessageError: It breaks one of the limits of https://cloud.google.com/pubsub/quotas#resource_limits, or
+            has an ordering key. The text names the attribute and its size or type.
+    """
+    try:
+        data, attributes, ordering_key = message.data, message.attributes, message.ordering_key
+    except AttributeError:
+        raise InvalidMessageError(f"a message must be a PubsubMessage, got {type(message).__name__}") from None
+    if ordering_key:
+        raise InvalidMessageError(_ORDERING_REFUSED)
+    if not attributes:
+        return encode_data(data or b"")
+    if len(attributes) > MAX_ATTRIBUTES:
+        raise InvalidMessageError(f"a message has {len(attributes)} attributes; at most {MAX_ATTRIBUTES} are allowed")
+    fields = [_encode_attribute(key, value) for key, value in attributes.items()]
+    if data:
+        if isinstance(data, str):
+            data = _utf8(data, "data")
+        elif not isinstance(data, bytes):
+            raise InvalidMessageError(f"data must be bytes or str, got {type(data).__name__}")
+        fields.insert(0, b"".join((_DATA, _varint(len(data)), data)))
+    body = b"".join(fields)
+    return b"".join((_MESSAGE, _varint(len(body)), body))
+
+
+def encode_topic(topic: str) -> bytes:
+    """Encodes the topic's field of a `PublishRequest`."""
+    name = topic.encode("ascii")
+    return _TOPIC + _varint(len(name)) + name
+
+
+def check_fits(topic_field: bytes, message: bytes) -> None:
+    """Refuses a message that no request can carry.
+
+    Raises:
+        InvalidMessageError: The request with this message alone has more than 10,000,000 bytes.
+    """
+    size = len(topic_field) + len(message)
+    if size > MAX_REQUEST_BYTES:
+        raise InvalidMessageError(
+            f"a message makes a request of {size} B when it is sent alone; at most {MAX_REQUEST_BYTES} B are allowed"
+        )
+
+
+def _encode_attribute(key: str, value: str) -> bytes:
+    key_field = _key_field(key)
+    if not isinstance(value, str):
+        raise InvalidMessageError(f"attribute {_name(key)} must have a str value, got {type(value).__name__}")
+    encoded = _utf8(value, f"attribute {_name(key)}")
+    if len(encoded) > MAX_VALUE_BYTES:
+        raise InvalidMessageError(
+            f"attribute {_name(key)} has a value of {len(encoded)} B; at most {MAX_VALUE_BYTES} B are allowed"
+        )
+    value_head = _value_head(len(encoded))
+    size = len(key_field) + len(value_head) + len(encoded)
+    return b"".join((_ATTRIBUTE, _varint(size), key_field, value_head, encoded))
+
+
+# Attribute names repeat from message to message; an error is not cached.
+@functools.lru_cache(maxsize=4096)
+def _key_field(key: str) -> bytes:
+    if not isinstance(key, str):
+        raise InvalidMessageError(f"an attribute's key must be a str, got {type(key).__name__}")
+    encoded = _utf8(key, f"the attribute key {_name(key)}")
+    if not encoded:
+        raise InvalidMessageError("an attribute's key must not be empty")
+    if len(encoded) > MAX_KEY_BYTES:
+        raise InvalidMessageError(
+            f"the attribute key {_name(key)} has {len(encoded)} B; at most {MAX_KEY_BYTES} B are allowed"
+        )
+    if encoded.startswith(b"goog"):
+        raise InvalidMessageError(f"the attribute key {_name(key)} starts with 'goog', which the service reserves")
+    return b"".join((_KEY, _varint(len(encoded)), encoded))
+
+
+@functools.lru_cache(maxsize=4096)
+def _data_head(size: int) -> bytes:
+    data_head = _DATA + _varint(size)
+    return _MESSAGE + _varint(len(data_head) + size) + data_head
+
+
+@functools.lru_cache(maxsize=MAX_VALUE_BYTES + 1)
+def _value_head(size: int) -> bytes:
+    return _VALUE + _varint(size)
+
+
+@functools.lru_cache(maxsize=4096)
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def _utf8(text: str, what: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidMessageError(f"{what} holds a lone surrogate, which UTF-8 cannot encode") from None
+
+
+def _name(key: object) -> str:
+    return bounded(repr(key), 100)
+
+
+def _hint(data: object) -> str:
+    return " (with_attributes=True takes PubsubMessage)" if hasattr(data, "attributes") else ""

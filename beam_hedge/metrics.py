@@ -1,0 +1,82 @@
+"""The sink's Beam metrics: their names, and how a bundle reports them.
+
+Metrics that are updated on another thread than the bundle's vanish silently, so outcomes are carried there and counted
+there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from apache_beam.metrics import Metrics
+
+from beam_hedge.outcome import PublishOutcome
+
+if TYPE_CHECKING:
+    from beam_hedge.errors import PublishError
+
+NAMESPACE = "beam_hedge"
+COUNTERS = (
+    "messages_published",
+    "bytes_published",
+    "batches_published",
+    "batches_failed",
+    "messages_failed",
+    "publish_attempts",
+    "retries",
+    "hedges_sent",
+    "hedges_won",
+    "hedges_failed",
+    "hedges_throttled",
+    "attempts_cancelled",
+)
+DISTRIBUTIONS = ("publish_latency_ms", "attempts_per_batch", "batch_messages", "batch_bytes")
+GAUGE = "hedge_tokens_milli"
+
+
+class BundleMetrics:
+    """Counts what a bundle's batches came to.
+
+    Counters are summed up here and given to Beam once a bundle, since each update of Beam's costs as much as a message.
+    Used on the bundle's thread only.
+    """
+
+    def __init__(self) -> None:
+        self._counters = {name: Metrics.counter(NAMESPACE, name) for name in COUNTERS}
+        self._latency, self._attempts, self._messages, self._bytes = (
+            Metrics.distribution(NAMESPACE, name) for name in DISTRIBUTIONS
+        )
+        self._tokens = Metrics.gauge(NAMESPACE, GAUGE)
+        self._sums: Counter[str] = Counter()
+
+    def add(self, result: PublishOutcome | PublishError) -> None:
+        """Counts one batch's outcome or error."""
+        sums = self._sums
+        if isinstance(result, PublishOutcome):
+            sums["messages_published"] += result.messages
+            sums["bytes_published"] += result.request_bytes
+            sums["batches_published"] += 1
+            sums["hedges_won"] += result.winner > 0
+            # Beam keeps whole numbers: a distribution cuts off fractions.
+            self._latency.update(round(result.latency * 1000))
+        else:
+            sums["messages_failed"] += result.messages
+            sums["batches_failed"] += 1
+        sums["publish_attempts"] += result.attempts
+        sums["retries"] += result.retries
+        sums["hedges_sent"] += result.hedges
+        sums["hedges_failed"] += result.hedges_failed
+        sums["hedges_throttled"] += result.hedges_throttled
+        sums["attempts_cancelled"] += result.attempts_cancelled
+        self._attempts.update(result.attempts)
+        self._messages.update(result.messages)
+        self._bytes.update(result.request_bytes)
+
+    def report(self, milli_tokens: int) -> None:
+        """Gives Beam the sums of this bundle, and the tokens that are left."""
+        for name, amount in self._sums.items():
+            if amount:
+                self._counters[name].inc(amount)
+        self._sums.clear()
+        self._tokens.set(milli_tokens)

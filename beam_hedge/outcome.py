@@ -1,0 +1,36 @@
+"""What became of a published batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PublishOutcome:
+    """A batch that the service acknowledged.
+
+    Attributes:
+        message_ids: The service's ids of the batch's messages, in their order.
+        attempts: 1 + retries + hedges.
+        hedges: Hedges sent.
+        winner: Which attempt was answered first: 0 for the original, else the hedge's number.
+        retries: Further tries of the original.
+        latency: Seconds from when `publish()` accepted the batch (after flow control) to this outcome.
+        hedges_failed: Hedges that ended in an error of their own, which nobody else sees.
+        hedges_throttled: 1 if a due hedge found no token and so ended the batch's hedging, else 0.
+        attempts_cancelled: Attempts that were still out, and were cancelled, when the winner answered.
+        messages: How many messages the batch held.
+        request_bytes: The size of the request, in bytes.
+    """
+
+    message_ids: tuple[str, ...]
+    attempts: int
+    hedges: int
+    winner: int
+    retries: int
+    latency: float
+    hedges_failed: int
+    hedges_throttled: int
+    attempts_cancelled: int
+    messages: int
+    request_bytes: int

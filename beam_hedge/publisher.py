@@ -1,0 +1,305 @@
+"""The hedging publisher: takes batches, gives futures, bounds what is out, drains and closes."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from google.cloud.pubsub_v1.publisher.exceptions import FlowControlLimitError
+
+from beam_hedge.attempts import CANCELLATION_GRACE, BatchAttempts, Policy
+from beam_hedge.batch import Batch
+from beam_hedge.channel_factory import make_channel_factory
+from beam_hedge.channels import Channels
+from beam_hedge.engine import join_engine
+from beam_hedge.errors import InvalidMessageError, PublishError, PublisherClosedError, WrongThreadError
+from beam_hedge.flow_control import FlowController
+from beam_hedge.message import encode, encode_topic
+from beam_hedge.outcome import PublishOutcome
+from beam_hedge.settings import (
+    DEFAULT_CONNECTIONS,
+    DEFAULT_FLOW_CONTROL,
+    MAX_REQUEST_BYTES,
+    MAX_REQUEST_MESSAGES,
+    HedgingSettings,
+    RetrySettings,
+    check_connections,
+    check_delay_fits,
+    check_flow_control,
+    check_hedging_settings,
+    check_retry_settings,
+)
+from beam_hedge.token_bucket import TokenBucket
+from beam_hedge.topics import parse_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from google.api_core.client_options import ClientOptions
+    from google.auth.credentials import Credentials
+    from google.cloud.pubsub_v1.types import PublishFlowControl
+    from typing_extensions import Self
+
+    from beam_hedge.errors import EngineDiedError
+    from beam_hedge.message import MessageLike
+
+_logger = logging.getLogger(__name__)
+_CLOSED = "this publisher is closed; make a new one"
+
+
+class HedgingPublisher:
+    """Publishes batches, sends a second copy of those that are late, and takes whichever answer comes first.
+
+    All batches of a publisher share its token bucket, connections and flow control. Safe for concurrent use. Close it, or
+    use it as a context manager: an open one keeps its connections.
+
+    Args:
+        topic: The full name of the topic that `publish` sends to unless told otherwise.
+        settings: When and how often to hedge; `None` publishes without hedging. Default `HedgingSettings()`.
+        retry_settings: Deadlines and retries. Default `RetrySettings()`.
+        flow_control: How much may be out at once, with google-cloud-pubsub's type. Default: `publish` waits while 10,000
+            messages or 100,000,000 bytes are out.
+        connections: TCP connections, 1 to 8. Default 2: a hedge takes another one than its batch's live attempts.
+        client_options: As for google-cloud-pubsub's `PublisherClient`, such as
+            `{"api_endpoint": "europe-west1-pubsub.googleapis.com:443"}`.
+        credentials: Default: application default credentials. None are sent to an emulator, which is used when the
+            environment names one in `PUBSUB_EMULATOR_HOST`.
+        token_bucket: A bucket to go on with. Default: a new one, as the settings say.
+
+    Raises:
+        InvalidSettingError: An argument is outside its limits, or the hedge delay is not shorter than the timeouts.
+        ForkedProcessError: The process was forked while another publisher was open.
+        google.auth.exceptions.DefaultCredentialsError: There are no credentials.
+
+    Example:
+        >>> from beam_hedge.testing import LocalPubSub
+        >>> with LocalPubSub() as server, server.environment():
+        ...     _ = server.create_topic("projects/demo-project/topics/orders")
+        ...     with HedgingPublisher("projects/demo-project/topics/orders") as publisher:
+        ...         outcome = publisher.publish([b"first", b"second"]).result()
+        >>> len(outcome.message_ids), outcome.attempts
+        (2, 1)
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        settings: HedgingSettings | None = HedgingSettings(),  # noqa: B008 - frozen
+        *,
+        retry_settings: RetrySettings = RetrySettings(),  # noqa: B008 - frozen
+        flow_control: PublishFlowControl = DEFAULT_FLOW_CONTROL,
+        connections: int = DEFAULT_CONNECTIONS,
+        client_options: ClientOptions | dict[str, Any] | None = None,
+        credentials: Credentials | None = None,
+        token_bucket: TokenBucket | None = None,
+    ) -> None:
+        parse_topic(topic)
+        check_hedging_settings(settings)
+        check_retry_settings(retry_settings)
+        check_delay_fits(settings, retry_settings)
+        check_connections(connections)
+        self._topic = topic
+        self._flow = FlowController(check_flow_control(flow_control))
+        self._bucket = token_bucket or make_token_bucket(settings)
+        self._closed = False
+        # Batches that are accepted and have no outcome; changed by single atomic steps, so without a lock.
+        self._out: dict[concurrent.futures.Future[PublishOutcome], Batch] = {}
+
+        make_channel = make_channel_factory(client_options, credentials)
+
+        async def open_channels() -> Channels:
+            return Channels(make_channel, connections)
+
+        self._engine = join_engine(self)
+        try:
+            self._channels = self._engine.run(open_channels)
+        except BaseException:
+            self._engine.leave(self)
+            raise
+        self._policy = Policy(self._engine.loop, self._channels, self._bucket, settings, retry_settings)
+
+    @property
+    def token_bucket(self) -> TokenBucket:
+        """The budget for hedges."""
+        return self._bucket
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is open and its engine lives."""
+        return not self._closed and self._engine.alive
+
+    def publish(
+        self, messages: Iterable[bytes | str | MessageLike], topic: str | None = None
+    ) -> concurrent.futures.Future[PublishOutcome]:
+        """Publishes messages as one batch: one request, and hedges and retries of that same request.
+
+        Args:
+            messages: At least one and at most 1,000: bytes, text (sent as UTF-8), or the `PubsubMessage` of
+                google-cloud-pubsub or of Beam. They are copied: later changes have no effect.
+            topic: A full name. Default: the publisher's topic.
+
+        Returns:
+            A future of the outcome. It fails with `PublishError` if the batch could not be published. Cancelling it
+            cancels all attempts; messages that the service has already are kept there.
+
+        Raises:
+            InvalidMessageError: A message, or the whole batch, breaks one of Pub/Sub's limits. Nothing is sent.
+            InvalidSettingError: The topic is not a full name.
+            PublisherClosedError: The publisher is closed.
+            WrongThreadError: This is a callback of such a future, and flow control would make it wait for ever.
+            google.cloud.pubsub_v1.publisher.exceptions.FlowControlLimitError: Flow control is at its limit and set to
+                raise.
+        """
+        if isinstance(messages, bytes | str):
+            raise InvalidMessageError(f"publish() takes a list of messages, got one {type(messages).__name__}")
+        if topic is None:
+            topic = self._topic
+        else:
+            parse_topic(topic)
+        fields = [encode(message) for message in messages]
+        if not 1 <= len(fields) <= MAX_REQUEST_MESSAGES:
+            raise InvalidMessageError(f"a batch must have 1 to {MAX_REQUEST_MESSAGES} messages, got {len(fields)}")
+        request = b"".join((encode_topic(topic), *fields))
+        if len(request) > MAX_REQUEST_BYTES:
+            raise InvalidMessageError(
+                f"{len(fields)} messages make a request of {len(request)} B; at most {MAX_REQUEST_BYTES} B are allowed"
+            )
+        return self.publish_batch(Batch(topic, request, len(fields)))
+
+    def publish_batch(self, batch: Batch) -> concurrent.futures.Future[PublishOutcome]:
+        """Publishes a sealed batch; see `publish`."""
+        self._engine.check_process()
+        if self._closed:
+            raise PublisherClosedError(_CLOSED)
+        on_engine = self._engine.is_current_thread
+        try:
+            self._flow.acquire(batch.messages, len(batch.request), may_wait=not on_engine)
+        except FlowControlLimitError as error:
+            if not on_engine:
+                raise
+            raise WrongThreadError(f"publishing from a callback would wait for ever: {error}") from error
+        future: concurrent.futures.Future[PublishOutcome] = concurrent.futures.Future()
+        self._out[future] = batch
+        try:
+            self._engine.submit(self._start, future, batch, time.monotonic(), time.time_ns())
+        except BaseException:
+            if self._out.pop(future, None) is not None:
+                self._release(batch.messages, len(batch.request))
+            raise
+        return future
+
+    def close(self, timeout: float | None = None) -> None:
+        """Stops taking batches, waits for those that are out (hedging goes on) and closes the connections.
+
+        Args:
+            timeout: Seconds after which what is still out is cancelled. Default: wait until all have their outcome, which
+                the retry settings' total timeout bounds.
+
+        Raises:
+            WrongThreadError: This is a callback of a future, which would wait for itself.
+        """
+        self._engine.check_process()
+        if self._engine.is_current_thread:
+            raise WrongThreadError("close() waits for the engine's thread, so a callback cannot call it")
+        self._refuse_more()
+        if not self._flow.wait_idle(timeout):
+            self._cancel_all()
+            self._flow.wait_idle(2 * CANCELLATION_GRACE)
+        if self._engine.alive:
+            self._engine.run(self._shut_down)
+        self._engine.wait_ended()
+
+    def close_soon(self) -> None:
+        """Closes without waiting; for the engine's own thread. What is out is cancelled."""
+        self._refuse_more()
+        self._cancel_all()
+        self._engine.loop.create_task(self._shut_down())
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> None:
+        """Runs `callback(*args)` on the engine's thread after `delay` seconds.
+
+        Raises:
+            EngineDiedError: The thread has ended.
+        """
+        self._engine.submit(self._engine.loop.call_later, delay, callback, *args)
+
+    def engine_died(self, error: EngineDiedError) -> None:
+        """Fails all that is out; called by the engine when its thread ends unexpectedly."""
+        self._flow.close(error)
+        for future, batch in list(self._out.items()):
+            self._settle(future, error)
+            self._release(batch.messages, len(batch.request))
+
+    def _refuse_more(self) -> None:
+        self._closed = True
+        self._flow.close(PublisherClosedError(_CLOSED))
+
+    def _cancel_all(self) -> None:
+        for future in list(self._out):
+            future.cancel()
+
+    async def _shut_down(self) -> None:
+        await self._channels.close()
+        self._engine.leave(self)
+
+    def _start(
+        self, future: concurrent.futures.Future[PublishOutcome], batch: Batch, accepted: float, start_time_ns: int
+    ) -> None:
+        attempts = BatchAttempts(
+            self._policy,
+            batch,
+            accepted=accepted,
+            publish_start_time_ns=start_time_ns,
+            on_outcome=functools.partial(self._settle, future),
+            on_ended=functools.partial(self._release, batch.messages, len(batch.request)),
+        )
+        # Called at once if the future has been cancelled by now.
+        future.add_done_callback(functools.partial(self._cancel_attempts, attempts))
+        attempts.start()
+
+    def _cancel_attempts(
+        self, attempts: BatchAttempts, future: concurrent.futures.Future[PublishOutcome]
+    ) -> None:
+        if future.cancelled() and self._engine.alive:
+            self._engine.submit(attempts.cancel)
+
+    def _settle(
+        self,
+        future: concurrent.futures.Future[PublishOutcome],
+        result: PublishOutcome | PublishError | EngineDiedError | None,
+    ) -> None:
+        self._out.pop(future, None)
+        if result is None:
+            future.cancel()
+        try:
+            if not future.set_running_or_notify_cancel():
+                return
+            if isinstance(result, PublishOutcome):
+                future.set_result(result)
+            elif result is not None:
+                future.set_exception(result)
+        except BaseException:  # a caller's callback must not end the engine's thread, not even with SystemExit
+            _logger.exception("a callback of a publish future raised")
+
+    def _release(self, messages: int, size: int) -> None:
+        self._flow.release(messages, size)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "open" if self.usable else "closed"
+        return f"<HedgingPublisher {self._topic} {state} {self._bucket!r} {self._channels!r} {self._flow!r}>"
+
+
+def make_token_bucket(settings: HedgingSettings | None) -> TokenBucket:
+    """Returns a new bucket as the settings say; one that stays empty if there is no hedging."""
+    if settings is None:
+        return TokenBucket(max_tokens=0, refill_ratio=0.0)
+    return TokenBucket(settings.max_tokens, settings.refill_ratio, settings.initial_tokens)

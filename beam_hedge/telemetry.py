@@ -1,0 +1,35 @@
+"""The header that tells the server which attempt of a batch it sees."""
+
+from __future__ import annotations
+
+import base64
+
+from google.pubsub_v1.types import PubsubClientTelemetry
+
+HEADER = "x-goog-pubsub-client-telemetry"
+
+_Telemetry = PubsubClientTelemetry.pb()
+
+
+def telemetry_header(hedge: int, publish_start_time_ns: int | None = None) -> tuple[str, str]:
+    """Builds the client-telemetry header of one attempt.
+
+    Args:
+        hedge: 0 for the original and its retries, then 1, 2, ... for the hedges.
+        publish_start_time_ns: When `publish()` accepted the batch, in nanoseconds since the epoch; equal on all
+            attempts of a batch.
+
+    Returns:
+        The header's name and value: a base64 `google.pubsub.v1.PubsubClientTelemetry`.
+
+    Example:
+        >>> telemetry_header(1)
+        ('x-goog-pubsub-client-telemetry', 'CgIIAQ==')
+    """
+    telemetry = _Telemetry()
+    # An original's operation is empty on the wire, yet must be there.
+    telemetry.publish_operation.SetInParent()
+    telemetry.publish_operation.hedged_attempt_count = hedge
+    if publish_start_time_ns is not None:
+        telemetry.publish_operation.publish_start_time.FromNanoseconds(publish_start_time_ns)
+    return HEADER, base64.b64encode(telemetry.SerializeToString()).decode("ascii")
