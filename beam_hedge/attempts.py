@@ -1,7 +1,8 @@
 """One batch's attempts, from the first send to the outcome: who is sent when, who wins, who is cancelled.
 
-The events of a batch are: a hedge is due, a retry is due, an attempt ended, the caller cancels. Each is a method that
-runs on the engine's thread (or, in tests, on the test's own); nothing here waits, locks or touches the network.
+The events of a batch are: a hedge is due, a retry is due, an attempt ended, the caller cancels. Each is a
+method that runs on the engine's thread (or, in tests, on the test's own); nothing here waits, locks or
+touches the network.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 MAX_HEDGE_TIMEOUT = 10.0
 # How long cancelled attempts may take to end before nobody waits for them any more.
 CANCELLATION_GRACE = 1.0
-# Turns of the loop that an answer takes from the socket to this file: gRPC's reader, its call, the call's task, the
-# task's callback. A decision that an answer could make needless is put off by that many turns, and one to spare.
+# Turns of the loop that an answer takes from the socket to this file: gRPC's reader, its call, the call's
+# task, the task's callback. A decision that an answer could make needless is put off by that many turns, and
+# one to spare.
 _TURNS_TO_SEE_ANSWERS = 5
 
 Metadata = tuple[tuple[str, str], ...]
@@ -39,15 +41,25 @@ Metadata = tuple[tuple[str, str], ...]
 class Handle(Protocol):
     """Scheduled work that can be called off."""
 
-    def cancel(self) -> None: ...
+    def cancel(self) -> None:
+        """Calls it off; harmless if it has run."""
+        ...
 
 
 class Clock(Protocol):
     """The part of an event loop that attempts need: monotonic seconds, and work to be done later."""
 
-    def time(self) -> float: ...
-    def call_at(self, when: float, callback: Callable[..., object], *args: object) -> Handle: ...
-    def call_soon(self, callback: Callable[..., object], *args: object) -> Handle: ...
+    def time(self) -> float:
+        """Monotonic seconds."""
+        ...
+
+    def call_at(self, when: float, callback: Callable[..., object], *args: object) -> Handle:
+        """Runs `callback(*args)` at `when`."""
+        ...
+
+    def call_soon(self, callback: Callable[..., object], *args: object) -> Handle:
+        """Runs `callback(*args)` in the next turn."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -65,10 +77,21 @@ Answer = tuple[str, ...] | Refusal
 class Call(Protocol):
     """One request under way: an `asyncio.Future` of its answer, as far as attempts need it."""
 
-    def add_done_callback(self, callback: Callable[..., object], /) -> object: ...
-    def cancel(self) -> bool: ...
-    def cancelled(self) -> bool: ...
-    def result(self) -> Answer: ...
+    def add_done_callback(self, callback: Callable[..., object], /) -> object:
+        """Runs `callback(call)` in a turn after the call has ended."""
+        ...
+
+    def cancel(self) -> bool:
+        """Asks the call to end soon."""
+        ...
+
+    def cancelled(self) -> bool:
+        """Whether it ended by being cancelled."""
+        ...
+
+    def result(self) -> Answer:
+        """The answer of a call that has ended otherwise."""
+        ...
 
 
 class Connections(Protocol):
@@ -77,13 +100,17 @@ class Connections(Protocol):
     def send(
         self, batch: Batch, metadata: Metadata, timeout: float, avoid: Collection[int]
     ) -> tuple[int, Call]:
-        """Starts a request on a connection that is not one of `avoid`, if there is another; returns which, and the call."""
+        """Starts a request on a connection that is not one of `avoid`, if there is another.
+
+        Returns:
+            Which connection it is on, and the call.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What all batches of one publisher share."""
+    """What all batches of one publisher share: time, connections, the token bucket and the settings."""
 
     clock: Clock
     connections: Connections
@@ -176,7 +203,9 @@ class BatchAttempts:
             self._hedges_throttled = 1
             return
         self._hedges += 1
-        self._send(self._hedges, min(left, MAX_HEDGE_TIMEOUT), avoid=[attempt.connection for attempt in self._live])
+        self._send(
+            self._hedges, min(left, MAX_HEDGE_TIMEOUT), avoid=[attempt.connection for attempt in self._live]
+        )
         self._set_hedge_timer(now)
 
     def _retry_due(self, failed_connection: int) -> None:
@@ -190,10 +219,14 @@ class BatchAttempts:
                 self._end()
             return
         # Nobody but a resolved batch cancels a call, so a cancelled one was cancelled by gRPC.
-        answer = Refusal(grpc.StatusCode.CANCELLED, "the call was cancelled") if call.cancelled() else call.result()
+        answer = (
+            Refusal(grpc.StatusCode.CANCELLED, "the call was cancelled") if call.cancelled() else call.result()
+        )
         if not isinstance(answer, Refusal) and len(answer) != self._messages:
             answer = Refusal(
-                grpc.StatusCode.INTERNAL, f"{len(answer)} ids came back for {self._messages} messages", final=True
+                grpc.StatusCode.INTERNAL,
+                f"{len(answer)} ids came back for {self._messages} messages",
+                final=True,
             )
         if not isinstance(answer, Refusal):
             self._succeed(attempt.hedge, answer)
@@ -273,7 +306,7 @@ class BatchAttempts:
         self._timers[name] = self._policy.clock.call_at(when, self._after_answers, callback)
 
     def _after_answers(self, callback: Callable[[], object], turns: int = _TURNS_TO_SEE_ANSWERS) -> None:
-        """Runs `callback` when all answers that have reached this process by now are seen and none was a success."""
+        """Runs `callback` once all answers that have reached this process are seen, if none was a success."""
         if self._batch is None:
             return
         if turns:

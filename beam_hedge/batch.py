@@ -32,8 +32,9 @@ class Batch:
 class BatchBuilder:
     """Fills batches with a topic's messages and hands each to `emit` when it is full or old.
 
-    A message that is larger than `max_bytes` goes alone, as long as Pub/Sub can take it. A batch's age is looked at
-    when a message arrives; nothing waits on a timer. Not safe for concurrent use: a bundle has its own.
+    A message that is larger than `max_bytes` goes alone, as long as Pub/Sub can take it. A batch's age is
+    looked at when a message arrives; nothing waits on a timer. Not safe for concurrent use: a bundle has its
+    own.
 
     Args:
         topic: The full name of the topic.
@@ -46,7 +47,7 @@ class BatchBuilder:
         self,
         topic: str,
         batch_settings: BatchSettings,
-        emit: Callable[[Batch], None],
+        emit: Callable[[Batch], object],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._topic = topic

@@ -12,7 +12,7 @@ from beam_hedge.outcome import PublishOutcome
 
 if TYPE_CHECKING:
     from beam_hedge.batch import Batch
-    from beam_hedge.metrics import BundleMetrics
+    from beam_hedge.metrics import SinkMetrics
     from beam_hedge.publisher import HedgingPublisher
 
 _Future = concurrent.futures.Future[PublishOutcome]
@@ -21,17 +21,18 @@ _Future = concurrent.futures.Future[PublishOutcome]
 class Bundle:
     """The batches of one bundle that are out.
 
-    If the bundle ends otherwise than by `finish`, all that is out is cancelled: by `cancel`, or when the bundle is garbage,
-    since a runner may drop a DoFn without a word. Used on the bundle's thread only.
+    If the bundle ends otherwise than by `finish`, all that is out is cancelled: by `cancel`, or when the
+    bundle is garbage, since a runner may drop a DoFn without a word. Used on the bundle's thread only.
 
     Args:
         publisher: Where batches go.
         metrics: What counts their outcomes.
     """
 
-    def __init__(self, publisher: HedgingPublisher, metrics: BundleMetrics) -> None:
+    def __init__(self, publisher: HedgingPublisher, metrics: SinkMetrics) -> None:
         self._publisher = publisher
         self._metrics = metrics
+        metrics.start_bundle()
         self._pending: deque[_Future] = deque()
         self.cancel = weakref.finalize(self, _cancel, self._pending)
 

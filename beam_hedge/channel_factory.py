@@ -28,8 +28,8 @@ CLIENT_INFO = ClientInfo(
 )
 
 _EMULATOR_VARIABLE = "PUBSUB_EMULATOR_HOST"
-# Two channels to one target share a TCP connection unless each keeps its own pool of subchannels. Retries are ours: a
-# second layer of them would send attempts that nobody counts.
+# Two channels to one target share a TCP connection unless each keeps its own pool of subchannels. Retries
+# are ours: a second layer of them would send attempts that nobody counts.
 _OWN_OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),
@@ -49,8 +49,9 @@ def make_channel_factory(
 ) -> Callable[[], grpc.aio.Channel]:
     """Finds the endpoint and the credentials, and returns what opens one more connection to it.
 
-    With `PUBSUB_EMULATOR_HOST` set, connections are plaintext and carry no credentials. Otherwise the endpoint, mutual
-    TLS, universe domain, quota project and default credentials are those that the client library would use.
+    With `PUBSUB_EMULATOR_HOST` set, connections are plaintext and carry no credentials. Otherwise the
+    endpoint, mutual TLS, universe domain, quota project and default credentials are those that the client
+    library would use.
 
     Args:
         client_options: As for the client library.

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from beam_hedge.attempts import Answer, Metadata
     from beam_hedge.batch import Batch
 
+    Stub = grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
+
 _PUBLISH = "/google.pubsub.v1.Publisher/Publish"
 _parse_response = PublishResponse.pb().FromString
 _CLIENT_HEADER = CLIENT_INFO.to_grpc_metadata()
@@ -45,14 +47,16 @@ def choose_connection(out: Sequence[int], avoid: Collection[int]) -> int:
 class Channels:
     """A few channels, each with a TCP connection of its own.
 
-    Lives on the engine's loop: made, used and closed there. A connection opens with its channel's first request.
+    Lives on the engine's loop: made, used and closed there. A connection opens with its channel's first
+    request.
     """
 
     def __init__(self, make_channel: Callable[[], grpc.aio.Channel], connections: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._channels = [make_channel() for _ in range(connections)]
-        # The payload is bytes already. The generated client's own stub would encode it once more for each attempt.
-        self._stubs = [channel.unary_unary(_PUBLISH) for channel in self._channels]
+        # The payload is bytes already. The generated client's own stub would encode it once more for each
+        # attempt.
+        self._stubs: list[Stub] = [channel.unary_unary(_PUBLISH) for channel in self._channels]
         self._out = [0] * connections
 
     @property
@@ -74,9 +78,7 @@ class Channels:
         task.add_done_callback(functools.partial(self._ended, index))
         return index, task
 
-    async def _call(
-        self, stub: grpc.aio.UnaryUnaryMultiCallable, request: bytes, timeout: float, metadata: Metadata
-    ) -> Answer:
+    async def _call(self, stub: Stub, request: bytes, timeout: float, metadata: Metadata) -> Answer:
         try:
             return tuple(_parse_response(await stub(request, timeout=timeout, metadata=metadata)).message_ids)
         except grpc.aio.AioRpcError as error:

@@ -1,7 +1,7 @@
 """The process's one event loop, on a thread of its own, on which all publishers send.
 
-One loop serves all publishers because gRPC's asyncio layer misbehaves with several in one process. The thread starts with
-the first publisher and ends with the last.
+One loop serves all publishers because gRPC's asyncio layer misbehaves with several in one process. The
+thread starts with the first publisher and ends with the last.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ T = TypeVar("T")
 class User(Protocol):
     """Who needs the engine, and is told when it dies."""
 
-    def engine_died(self, error: EngineDiedError) -> None: ...
+    def engine_died(self, error: EngineDiedError) -> None:
+        """Ends all waiting with `error`. Called on the engine's thread, last of all."""
+        ...
 
 
 class Engine:
     """An event loop on a daemon thread, and a way to hand it work from other threads.
 
-    The engine owns its thread, which ends when the last user leaves, or with the interpreter. If it ends for any other
-    reason, all users are told, so that nobody waits for ever. Made by `join_engine`; safe for concurrent use.
+    The engine owns its thread, which ends when the last user leaves, or with the interpreter. If it ends for
+    any other reason, all users are told, so that nobody waits for ever. Made by `join_engine`; safe for
+    concurrent use.
     """
 
     def __init__(self) -> None:
@@ -59,7 +62,9 @@ class Engine:
             raise ForkedProcessError
 
     def submit(self, callback: Callable[..., object], *args: object) -> None:
-        """Runs `callback(*args)` on the engine's thread, soon. Work that comes while it wakes up needs no second wake-up.
+        """Runs `callback(*args)` on the engine's thread, soon.
+
+        Work that comes while the thread wakes up costs no second wake-up.
 
         Raises:
             EngineDiedError: The thread has ended.
@@ -79,7 +84,9 @@ class Engine:
             EngineDiedError: The thread has ended, or ends meanwhile.
         """
         if self.is_current_thread:
-            raise WrongThreadError("this call waits for the engine's thread, so it cannot be made on that thread")
+            raise WrongThreadError(
+                "this call waits for the engine's thread, so it cannot be made on that thread"
+            )
         waiter: _Waiter[T] = _Waiter()
         self._users.add(waiter)
         try:
@@ -186,7 +193,9 @@ def join_engine(user: User) -> Engine:
 
 
 def check_not_forked() -> None:
-    """Refuses to work in a child of a process whose engine was running; takes no lock, which the fork may have left held.
+    """Refuses to work in a child of a process whose engine was running.
+
+    It takes no lock, which the fork may have left held.
 
     Raises:
         ForkedProcessError: The engine was started before this process was forked.
@@ -198,6 +207,6 @@ def check_not_forked() -> None:
 
 def _died() -> EngineDiedError:
     return EngineDiedError(
-        "the engine's thread has ended, so the outcome of what was out is unknown: it may or may not be stored. "
-        "Publish it again with a new publisher."
+        "the engine's thread has ended, so what became of the batches that were out is unknown: they may or "
+        "may not be stored. Publish them again with a new publisher."
     )

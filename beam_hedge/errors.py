@@ -19,9 +19,9 @@ _WHAT_TO_DO = {
     grpc.StatusCode.NOT_FOUND: "Create the topic, or correct its name and project.",
     grpc.StatusCode.PERMISSION_DENIED: "Grant the worker's account roles/pubsub.publisher on the topic.",
     grpc.StatusCode.UNAUTHENTICATED: "Check the credentials of the worker's account.",
-    grpc.StatusCode.INVALID_ARGUMENT: "A message of the batch breaks a rule of the service: correct or remove it.",
-    grpc.StatusCode.RESOURCE_EXHAUSTED: "Ask for more publish quota, or send smaller requests (batch_settings.max_bytes).",
-    grpc.StatusCode.INTERNAL: "The messages may be stored already; publishing them again can duplicate them.",
+    grpc.StatusCode.INVALID_ARGUMENT: "A message of the batch breaks a rule of the service: correct it.",
+    grpc.StatusCode.RESOURCE_EXHAUSTED: "Ask for more quota, or lower batch_settings.max_bytes.",
+    grpc.StatusCode.INTERNAL: "The messages may be stored already: publishing them again can duplicate them.",
 }
 _RETRIED_IN_VAIN = "The service or the network did not recover within the retry settings."
 
@@ -64,8 +64,8 @@ class ForkedProcessError(BeamHedgeError, RuntimeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this process was forked after beam_hedge had started its engine. Start workers with the 'spawn' or "
-            "'forkserver' method, or fork before the first publisher is made."
+            "this process was forked after beam_hedge had started its engine. Start workers with the 'spawn' "
+            "or 'forkserver' method, or fork before the first publisher is made."
         )
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class FlowController:
     """Permits for the messages and bytes that are out, handed to waiting batches in their order.
 
-    A batch that is larger than a whole limit is admitted when nothing else is out. google-cloud-pubsub's own controller
-    counts single messages and needs their protobufs; this one counts sealed batches.
+    A batch that is larger than a whole limit is admitted when nothing else is out. google-cloud-pubsub's own
+    controller counts single messages and needs their protobufs; this one counts sealed batches.
 
     The lock is the controller's own and held only while numbers change. Safe for concurrent use.
     """
@@ -59,8 +59,8 @@ class FlowController:
                 return
             if behaviour is LimitExceededBehavior.ERROR or not may_wait:
                 raise FlowControlLimitError(
-                    f"{self._messages} messages ({self._bytes} B) are out; a batch of {messages} ({size} B) would exceed "
-                    f"the limits of {self._settings.message_limit} messages and {self._settings.byte_limit} B"
+                    f"{self._messages} messages ({self._bytes} B) are out; {messages} more ({size} B) would "
+                    f"exceed the limits of {self._settings.message_limit} messages and {self._settings.byte_limit} B"
                 )
             waiter = _Waiter(messages, size)
             self._waiting.append(waiter)
@@ -83,7 +83,7 @@ class FlowController:
                 self._idle.notify_all()
 
     def wait_idle(self, timeout: float | None) -> bool:
-        """Waits until no batch holds permits and none waits; returns whether that came within `timeout` seconds."""
+        """Waits until no batch holds permits and none waits; returns whether `timeout` seconds were enough."""
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
             while self._batches or self._waiting:
@@ -105,7 +105,8 @@ class FlowController:
 
     def _fits(self, messages: int, size: int) -> bool:
         return not self._batches or (
-            self._messages + messages <= self._settings.message_limit and self._bytes + size <= self._settings.byte_limit
+            self._messages + messages <= self._settings.message_limit
+            and self._bytes + size <= self._settings.byte_limit
         )
 
     def _take(self, messages: int, size: int) -> None:

@@ -1,7 +1,7 @@
 """One publisher for each configuration in a worker process, shared by all who hold a lease on it.
 
-A runner may make a DoFn for each bundle, so a publisher outlives its last lease by a linger, and its token bucket outlives
-the publisher.
+A runner may make a DoFn for each bundle, so a publisher outlives its last lease by a linger, and its token
+bucket outlives the publisher.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import threading
 import weakref
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from beam_hedge.channel_factory import emulator_host
 from beam_hedge.engine import check_not_forked
@@ -35,8 +35,8 @@ _RETRY_LINGER = 1.0
 class PublisherConfig:
     """All that makes a publisher. Equal configurations of one process share one publisher; picklable.
 
-    Credentials are no part of the comparison, since each unpickled copy is another object: `credentials_id` stands for
-    them.
+    Credentials are no part of the comparison, since each unpickled copy is another object: `credentials_id`
+    stands for them.
     """
 
     topic: str
@@ -72,8 +72,9 @@ class Lease:
 class LeaseRegistry:
     """Who uses which publisher.
 
-    The registry owns its lock and holds it while a publisher is looked up or made: two clients that are made at the same
-    time can hang. The engine's thread never waits for it, since making a publisher waits for that thread.
+    The registry owns its lock and holds it while a publisher is looked up or made: two clients that are made
+    at the same time can hang. The engine's thread never waits for it, since making a publisher waits for
+    that thread.
 
     Args:
         make_publisher: Makes a publisher that goes on with a bucket.

@@ -1,8 +1,8 @@
 """One message: checked once against Pub/Sub's limits, in bytes, and encoded once.
 
-An encoded message is its field of a `PublishRequest`: tag, length and body. A request is the topic's field followed by
-such fields, so a batch is sealed by joining bytes. docs/decisions/0002-encode-by-hand.md says why protobuf's own
-encoder is not used for that; tests hold the two equal.
+An encoded message is its field of a `PublishRequest`: tag, length and body. A request is the topic's field
+followed by such fields, so a batch is sealed by joining bytes. docs/decisions/0002-encode-by-hand.md says
+why protobuf's own encoder is not used for that; tests hold the two equal.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MAX_ATTRIBUTES = 100
 MAX_KEY_BYTES = 256
 MAX_VALUE_BYTES = 1024
 
-# Tags of google.pubsub.v1: PublishRequest.topic and .messages, PubsubMessage.data and .attributes, and the key and
-# value of a map's entry. A tag is the field's number and its wire type (2: length-delimited).
+# Tags of google.pubsub.v1: PublishRequest.topic and .messages, PubsubMessage.data and .attributes, and the
+# key and value of a map's entry. A tag is the field's number and its wire type (2: length-delimited).
 _TOPIC = b"\x0a"
 _MESSAGE = b"\x12"
 _DATA = b"\x0a"
@@ -30,8 +30,8 @@ _KEY = b"\x0a"
 _VALUE = b"\x12"
 
 _ORDERING_REFUSED = (
-    "a message has an ordering key, which this sink refuses: copies of a batch, and batches of one bundle, can be stored "
-    "out of order. Clear the key, or use beam.io.WriteToPubSub with publish_with_ordering_key=True"
+    "a message has an ordering key, which this sink refuses: copies of a batch, and batches of one bundle, can "
+    "be stored out of order. Clear the key, or use beam.io.WriteToPubSub with publish_with_ordering_key=True"
 )
 
 
@@ -39,11 +39,19 @@ class MessageLike(Protocol):
     """What google-cloud-pubsub's and Beam's `PubsubMessage` have in common."""
 
     @property
-    def data(self) -> bytes | None: ...
+    def data(self) -> bytes | None:
+        """The payload."""
+        ...
+
     @property
-    def attributes(self) -> Mapping[str, str] | None: ...
+    def attributes(self) -> Mapping[str, str] | None:
+        """Names and values beside the payload."""
+        ...
+
     @property
-    def ordering_key(self) -> str: ...
+    def ordering_key(self) -> str:
+        """What orders messages; must be empty here."""
+        ...
 
 
 def encode(message: bytes | str | MessageLike) -> bytes:
@@ -78,15 +86,16 @@ def encode_message(message: MessageLike) -> bytes:
     """Encodes a message with attributes.
 
     Args:
-        message: A `PubsubMessage` of Beam or of google-cloud-pubsub. Its message id and publish time, which only the
-            service sets, are left out.
+        message: A `PubsubMessage` of Beam or of google-cloud-pubsub. Its message id and publish time, which
+            only the service sets, are left out.
 
     Returns:
         The message's field of a `PublishRequest`.
 
     Raises:
-        InvalidMessageError: It breaks one of the limits of https://cloud.google.com/pubsub/quotas#resource_limits, or
-            has an ordering key. The text names the attribute and its size or type.
+        InvalidMessageError: It breaks one of the limits of
+            https://cloud.google.com/pubsub/quotas#resource_limits, or has an ordering key. The text names the
+            attribute and its size or type.
     """
     try:
         data, attributes, ordering_key = message.data, message.attributes, message.ordering_key
@@ -97,7 +106,9 @@ def encode_message(message: MessageLike) -> bytes:
     if not attributes:
         return encode_data(data or b"")
     if len(attributes) > MAX_ATTRIBUTES:
-        raise InvalidMessageError(f"a message has {len(attributes)} attributes; at most {MAX_ATTRIBUTES} are allowed")
+        raise InvalidMessageError(
+            f"a message has {len(attributes)} attributes; at most {MAX_ATTRIBUTES} are allowed"
+        )
     fields = [_encode_attribute(key, value) for key, value in attributes.items()]
     if data:
         if isinstance(data, str):
@@ -124,7 +135,7 @@ def check_fits(topic_field: bytes, message: bytes) -> None:
     size = len(topic_field) + len(message)
     if size > MAX_REQUEST_BYTES:
         raise InvalidMessageError(
-            f"a message makes a request of {size} B when it is sent alone; at most {MAX_REQUEST_BYTES} B are allowed"
+            f"a message makes a request of {size} B when sent alone; at most {MAX_REQUEST_BYTES} B are allowed"
         )
 
 
@@ -155,7 +166,9 @@ def _key_field(key: str) -> bytes:
             f"the attribute key {_name(key)} has {len(encoded)} B; at most {MAX_KEY_BYTES} B are allowed"
         )
     if encoded.startswith(b"goog"):
-        raise InvalidMessageError(f"the attribute key {_name(key)} starts with 'goog', which the service reserves")
+        raise InvalidMessageError(
+            f"the attribute key {_name(key)} starts with 'goog', which the service reserves"
+        )
     return b"".join((_KEY, _varint(len(encoded)), encoded))
 
 
@@ -173,7 +186,7 @@ def _value_head(size: int) -> bytes:
 @functools.lru_cache(maxsize=4096)
 def _varint(number: int) -> bytes:
     encoded = bytearray()
-    while number > 0x7F:
+    while number > 0x7F:  # noqa: PLR2004 - seven bits a byte, and one that says whether more follow
         encoded.append(number & 0x7F | 0x80)
         number >>= 7
     encoded.append(number)

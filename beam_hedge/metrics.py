@@ -1,7 +1,7 @@
 """The sink's Beam metrics: their names, and how a bundle reports them.
 
-Metrics that are updated on another thread than the bundle's vanish silently, so outcomes are carried there and counted
-there.
+Metrics that are updated on another thread than the bundle's vanish silently, so outcomes are carried there
+and counted there.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ DISTRIBUTIONS = ("publish_latency_ms", "attempts_per_batch", "batch_messages", "
 GAUGE = "hedge_tokens_milli"
 
 
-class BundleMetrics:
-    """Counts what a bundle's batches came to.
+class SinkMetrics:
+    """Counts what the batches of a DoFn's bundles came to.
 
-    Counters are summed up here and given to Beam once a bundle, since each update of Beam's costs as much as a message.
-    Used on the bundle's thread only.
+    Counters are summed up here and given to Beam once a bundle, since each update of Beam's costs as much as
+    a message. One DoFn instance has one; used on its bundles' thread only.
     """
 
     def __init__(self) -> None:
@@ -49,6 +49,11 @@ class BundleMetrics:
         )
         self._tokens = Metrics.gauge(NAMESPACE, GAUGE)
         self._sums: Counter[str] = Counter()
+        self._reported = False
+
+    def start_bundle(self) -> None:
+        """Forgets what a failed bundle left: its elements come again and are counted then."""
+        self._sums.clear()
 
     def add(self, result: PublishOutcome | PublishError) -> None:
         """Counts one batch's outcome or error."""
@@ -75,8 +80,11 @@ class BundleMetrics:
 
     def report(self, milli_tokens: int) -> None:
         """Gives Beam the sums of this bundle, and the tokens that are left."""
-        for name, amount in self._sums.items():
-            if amount:
-                self._counters[name].inc(amount)
+        for name, counter in self._counters.items():
+            amount = self._sums[name]
+            # Once even if it is 0: an alert on a counter needs the counter to be there.
+            if amount or not self._reported:
+                counter.inc(amount)
+        self._reported = True
         self._sums.clear()
         self._tokens.set(milli_tokens)

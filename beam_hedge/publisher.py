@@ -15,7 +15,7 @@ from beam_hedge.batch import Batch
 from beam_hedge.channel_factory import make_channel_factory
 from beam_hedge.channels import Channels
 from beam_hedge.engine import join_engine
-from beam_hedge.errors import InvalidMessageError, PublishError, PublisherClosedError, WrongThreadError
+from beam_hedge.errors import InvalidMessageError, PublisherClosedError, WrongThreadError
 from beam_hedge.flow_control import FlowController
 from beam_hedge.message import encode, encode_topic
 from beam_hedge.outcome import PublishOutcome
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from google.cloud.pubsub_v1.types import PublishFlowControl
     from typing_extensions import Self
 
-    from beam_hedge.errors import EngineDiedError
+    from beam_hedge.errors import EngineDiedError, PublishError
     from beam_hedge.message import MessageLike
 
 _logger = logging.getLogger(__name__)
@@ -53,31 +53,33 @@ _CLOSED = "this publisher is closed; make a new one"
 class HedgingPublisher:
     """Publishes batches, sends a second copy of those that are late, and takes whichever answer comes first.
 
-    All batches of a publisher share its token bucket, connections and flow control. Safe for concurrent use. Close it, or
-    use it as a context manager: an open one keeps its connections.
+    All batches of a publisher share its token bucket, connections and flow control. Safe for concurrent use.
+    Close it, or use it as a context manager: an open one keeps its connections.
 
     Args:
         topic: The full name of the topic that `publish` sends to unless told otherwise.
         settings: When and how often to hedge; `None` publishes without hedging. Default `HedgingSettings()`.
         retry_settings: Deadlines and retries. Default `RetrySettings()`.
-        flow_control: How much may be out at once, with google-cloud-pubsub's type. Default: `publish` waits while 10,000
-            messages or 100,000,000 bytes are out.
-        connections: TCP connections, 1 to 8. Default 2: a hedge takes another one than its batch's live attempts.
+        flow_control: How much may be out at once, with google-cloud-pubsub's type. Default: `publish` waits
+            while 10,000 messages or 100,000,000 bytes are out.
+        connections: TCP connections, 1 to 8. Default 2: a hedge takes another one than its batch's live
+            attempts.
         client_options: As for google-cloud-pubsub's `PublisherClient`, such as
             `{"api_endpoint": "europe-west1-pubsub.googleapis.com:443"}`.
-        credentials: Default: application default credentials. None are sent to an emulator, which is used when the
-            environment names one in `PUBSUB_EMULATOR_HOST`.
+        credentials: Default: application default credentials. None are sent to an emulator, which is used
+            when the environment names one in `PUBSUB_EMULATOR_HOST`.
         token_bucket: A bucket to go on with. Default: a new one, as the settings say.
 
     Raises:
-        InvalidSettingError: An argument is outside its limits, or the hedge delay is not shorter than the timeouts.
+        InvalidSettingError: An argument is outside its limits, or the hedge delay is not shorter than the
+            timeouts.
         ForkedProcessError: The process was forked while another publisher was open.
         google.auth.exceptions.DefaultCredentialsError: There are no credentials.
 
     Example:
         >>> from beam_hedge.testing import LocalPubSub
         >>> with LocalPubSub() as server, server.environment():
-        ...     _ = server.create_topic("projects/demo-project/topics/orders")
+        ...     server.create_topic("projects/demo-project/topics/orders")
         ...     with HedgingPublisher("projects/demo-project/topics/orders") as publisher:
         ...         outcome = publisher.publish([b"first", b"second"]).result()
         >>> len(outcome.message_ids), outcome.attempts
@@ -142,16 +144,18 @@ class HedgingPublisher:
             topic: A full name. Default: the publisher's topic.
 
         Returns:
-            A future of the outcome. It fails with `PublishError` if the batch could not be published. Cancelling it
-            cancels all attempts; messages that the service has already are kept there.
+            A future of the outcome. It fails with `PublishError` if the batch could not be published.
+            Cancelling it cancels all attempts; messages that the service has already are kept there.
 
         Raises:
-            InvalidMessageError: A message, or the whole batch, breaks one of Pub/Sub's limits. Nothing is sent.
+            InvalidMessageError: A message, or the whole batch, breaks one of Pub/Sub's limits. Nothing is
+                sent.
             InvalidSettingError: The topic is not a full name.
             PublisherClosedError: The publisher is closed.
-            WrongThreadError: This is a callback of such a future, and flow control would make it wait for ever.
-            google.cloud.pubsub_v1.publisher.exceptions.FlowControlLimitError: Flow control is at its limit and set to
-                raise.
+            WrongThreadError: This is a callback of such a future, and flow control would make it wait for
+                ever.
+            google.cloud.pubsub_v1.publisher.exceptions.FlowControlLimitError: Flow control is at its limit
+                and set to raise.
         """
         if isinstance(messages, bytes | str):
             raise InvalidMessageError(f"publish() takes a list of messages, got one {type(messages).__name__}")
@@ -161,11 +165,14 @@ class HedgingPublisher:
             parse_topic(topic)
         fields = [encode(message) for message in messages]
         if not 1 <= len(fields) <= MAX_REQUEST_MESSAGES:
-            raise InvalidMessageError(f"a batch must have 1 to {MAX_REQUEST_MESSAGES} messages, got {len(fields)}")
+            raise InvalidMessageError(
+                f"a batch must have 1 to {MAX_REQUEST_MESSAGES} messages, got {len(fields)}"
+            )
         request = b"".join((encode_topic(topic), *fields))
         if len(request) > MAX_REQUEST_BYTES:
             raise InvalidMessageError(
-                f"{len(fields)} messages make a request of {len(request)} B; at most {MAX_REQUEST_BYTES} B are allowed"
+                f"{len(fields)} messages make a request of {len(request)} B; at most {MAX_REQUEST_BYTES} B are "
+                "allowed"
             )
         return self.publish_batch(Batch(topic, request, len(fields)))
 
@@ -195,8 +202,8 @@ class HedgingPublisher:
         """Stops taking batches, waits for those that are out (hedging goes on) and closes the connections.
 
         Args:
-            timeout: Seconds after which what is still out is cancelled. Default: wait until all have their outcome, which
-                the retry settings' total timeout bounds.
+            timeout: Seconds after which what is still out is cancelled. Default: wait until all have their
+                outcome, which the retry settings' total timeout bounds.
 
         Raises:
             WrongThreadError: This is a callback of a future, which would wait for itself.
@@ -246,7 +253,11 @@ class HedgingPublisher:
         self._engine.leave(self)
 
     def _start(
-        self, future: concurrent.futures.Future[PublishOutcome], batch: Batch, accepted: float, start_time_ns: int
+        self,
+        future: concurrent.futures.Future[PublishOutcome],
+        batch: Batch,
+        accepted: float,
+        start_time_ns: int,
     ) -> None:
         attempts = BatchAttempts(
             self._policy,

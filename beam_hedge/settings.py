@@ -5,7 +5,7 @@ Batching and flow control use google-cloud-pubsub's own types; only their values
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import math
 from dataclasses import dataclass
 
@@ -32,11 +32,12 @@ class HedgingSettings:
     Args:
         hedge_delay: How long to wait for the previous attempt before one more is sent. Seconds, or a
             `datetime.timedelta`; 0.1 to 10. Default 1.
-        max_tokens: Most tokens that the bucket can hold; a hedge costs one. Whole number, 1 to 250. Default 50.
-        refill_ratio: Tokens added for each batch that is published; 0.001 to 0.2. Default 0.1: in the long run at
-            most one hedge for ten batches.
-        initial_tokens: Tokens in the bucket at the start. Whole number, 0 to max_tokens. Default 0, as in Google's
-            clients: hedging begins once batches have been published.
+        max_tokens: Most tokens that the bucket can hold; a hedge costs one. Whole number, 1 to 250. Default
+            50.
+        refill_ratio: Tokens added for each batch that is published; 0.001 to 0.2. Default 0.1: in the long
+            run at most one hedge for ten batches.
+        initial_tokens: Tokens in the bucket at the start. Whole number, 0 to max_tokens. Default 0, as in
+            Google's clients: hedging begins once batches have been published.
 
     Raises:
         InvalidSettingError: A value is outside its limits. Nothing is clamped.
@@ -48,7 +49,7 @@ class HedgingSettings:
     See https://cloud.google.com/pubsub/docs/publisher for Google's guide to publishing.
     """
 
-    hedge_delay: float | datetime.timedelta = 1.0
+    hedge_delay: float | dt.timedelta = 1.0
     max_tokens: int = 50
     refill_ratio: float = 0.1
     initial_tokens: int = 0
@@ -67,8 +68,8 @@ class RetrySettings:
     Args:
         initial_rpc_timeout: Deadline of each try, in seconds or as a `datetime.timedelta`. Default 60.
         total_timeout: Time for all tries and waits of a batch together, from its first send. Default 600.
-        initial_retry_delay: Longest first wait between two tries; each wait is drawn from the upper half of its
-            range. Default 0.1.
+        initial_retry_delay: Longest first wait between two tries; each wait is drawn from the upper half of
+            its range. Default 0.1.
         retry_delay_multiplier: What the wait grows by after each try; 1 to 100. Default 4.
         max_retry_delay: Longest wait between two tries; at least initial_retry_delay. Default 60.
 
@@ -78,15 +79,16 @@ class RetrySettings:
         InvalidSettingError: A value is outside its limits.
 
     Example:
+        >>> import datetime
         >>> RetrySettings(total_timeout=datetime.timedelta(minutes=2)).total_timeout
         120.0
     """
 
-    initial_rpc_timeout: float | datetime.timedelta = 60.0
-    total_timeout: float | datetime.timedelta = 600.0
-    initial_retry_delay: float | datetime.timedelta = 0.1
+    initial_rpc_timeout: float | dt.timedelta = 60.0
+    total_timeout: float | dt.timedelta = 600.0
+    initial_retry_delay: float | dt.timedelta = 0.1
     retry_delay_multiplier: float = 4.0
-    max_retry_delay: float | datetime.timedelta = 60.0
+    max_retry_delay: float | dt.timedelta = 60.0
 
     def __post_init__(self) -> None:
         for field in ("initial_rpc_timeout", "total_timeout", "initial_retry_delay", "max_retry_delay"):
@@ -98,13 +100,15 @@ class RetrySettings:
         )
         if seconds(self.max_retry_delay) < seconds(self.initial_retry_delay):
             raise InvalidSettingError(
-                "max_retry_delay", self.max_retry_delay, f"at least initial_retry_delay ({self.initial_retry_delay} s)"
+                "max_retry_delay",
+                self.max_retry_delay,
+                f"at least initial_retry_delay ({self.initial_retry_delay} s)",
             )
 
 
-def seconds(duration: float | datetime.timedelta) -> float:
+def seconds(duration: float | dt.timedelta) -> float:
     """Returns a duration as float seconds."""
-    return duration.total_seconds() if isinstance(duration, datetime.timedelta) else duration
+    return duration.total_seconds() if isinstance(duration, dt.timedelta) else duration
 
 
 def check_delay_fits(settings: HedgingSettings | None, retry: RetrySettings) -> None:
@@ -119,7 +123,9 @@ def check_delay_fits(settings: HedgingSettings | None, retry: RetrySettings) -> 
         timeout = getattr(retry, field)
         if seconds(settings.hedge_delay) >= timeout:
             raise InvalidSettingError(
-                "hedge_delay", settings.hedge_delay, f"strictly shorter than the retry settings' {field} ({timeout} s)"
+                "hedge_delay",
+                settings.hedge_delay,
+                f"strictly shorter than the retry settings' {field} ({timeout} s)",
             )
 
 
@@ -127,8 +133,8 @@ def check_batch_settings(batch_settings: BatchSettings) -> BatchSettings:
     """Returns google-cloud-pubsub's batch settings if Pub/Sub can take such batches.
 
     Raises:
-        InvalidSettingError: `max_messages` is not 1 to 1,000, `max_bytes` not 1 to 10,000,000, or `max_latency` not
-            0 s to one day.
+        InvalidSettingError: `max_messages` is not 1 to 1,000, `max_bytes` not 1 to 10,000,000, or
+            `max_latency` not 0 s to one day.
     """
     _instance("batch_settings", batch_settings, BatchSettings)
     _whole("batch_settings.max_messages", batch_settings.max_messages, 1, MAX_REQUEST_MESSAGES)
@@ -147,7 +153,9 @@ def check_flow_control(flow_control: PublishFlowControl) -> PublishFlowControl:
     _instance("flow_control", flow_control, PublishFlowControl)
     _whole("flow_control.message_limit", flow_control.message_limit, 1, 2**53)
     _whole("flow_control.byte_limit", flow_control.byte_limit, 1, 2**53)
-    _instance("flow_control.limit_exceeded_behavior", flow_control.limit_exceeded_behavior, LimitExceededBehavior)
+    _instance(
+        "flow_control.limit_exceeded_behavior", flow_control.limit_exceeded_behavior, LimitExceededBehavior
+    )
     return flow_control
 
 
@@ -201,7 +209,7 @@ def _number(field: str, value: object, least: float, most: float) -> float:
 
 def _seconds(field: str, value: object, least: float, most: float) -> float:
     try:
-        return _number(field, value.total_seconds() if isinstance(value, datetime.timedelta) else value, least, most)
+        return _number(field, value.total_seconds() if isinstance(value, dt.timedelta) else value, least, most)
     except InvalidSettingError as error:
         allowed = f"seconds from {least:g} to {most:g}, or a datetime.timedelta"
         raise InvalidSettingError(field, value, allowed) from error

@@ -16,8 +16,8 @@ def telemetry_header(hedge: int, publish_start_time_ns: int | None = None) -> tu
 
     Args:
         hedge: 0 for the original and its retries, then 1, 2, ... for the hedges.
-        publish_start_time_ns: When `publish()` accepted the batch, in nanoseconds since the epoch; equal on all
-            attempts of a batch.
+        publish_start_time_ns: When `publish()` accepted the batch, in nanoseconds since the epoch; equal on
+            all attempts of a batch.
 
     Returns:
         The header's name and value: a base64 `google.pubsub.v1.PubsubClientTelemetry`.

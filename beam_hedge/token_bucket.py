@@ -10,8 +10,8 @@ TOKEN = 1_000
 class TokenBucket:
     """Tokens that successes put in and hedges take out, counted in whole thousandths of a token.
 
-    It starts empty unless told otherwise and is never refilled by time, so that in an outage it drains and hedging
-    stops by itself. Whole numbers make ten refills of 0.1 exactly one token.
+    It starts empty unless told otherwise and is never refilled by time, so that in an outage it drains and
+    hedging stops by itself. Whole numbers make ten refills of 0.1 exactly one token.
 
     The engine's thread is the only one that changes it; reading `milli_tokens` is safe on any thread.
 

@@ -6,14 +6,14 @@ import re
 
 from beam_hedge.errors import InvalidSettingError
 
-# Domain-scoped projects ("example.com:project") are old but alive. That a topic has at least three characters is left
-# to the service: emulators take shorter ones.
+# Domain-scoped projects ("example.com:project") are old but alive. That a topic has at least three
+# characters is left to the service: emulators take shorter ones.
 _PROJECT = r"(?:[a-z0-9][a-z0-9.-]*[a-z0-9]:)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _TOPIC_ID = r"[A-Za-z](?:[A-Za-z0-9._~+-]|%[0-9A-Fa-f]{2}){0,254}"
 _TOPIC = re.compile(f"projects/(?P<project>{_PROJECT})/topics/(?P<topic_id>{_TOPIC_ID})")
 _ALLOWED = (
-    "'projects/PROJECT/topics/TOPIC', where TOPIC starts with a letter, does not start with 'goog' and has at most 255 "
-    "letters, digits, dashes, underscores, periods, tildes, pluses or percent escapes"
+    "'projects/PROJECT/topics/TOPIC', where TOPIC starts with a letter, does not start with 'goog' and has at "
+    "most 255 letters, digits, dashes, underscores, periods, tildes, pluses or percent escapes"
 )
 
 

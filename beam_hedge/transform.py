@@ -41,8 +41,8 @@ _ORDERING_WITH_HEDGING = (
     "beam.io.WriteToPubSub for ordered publishing"
 )
 _ORDERING_WITHOUT_HEDGING = (
-    "False: a bundle's batches are out at the same time and can be stored out of order. Use beam.io.WriteToPubSub for "
-    "ordered publishing"
+    "False: a bundle's batches are out at the same time and can be stored out of order. Use "
+    "beam.io.WriteToPubSub for ordered publishing"
 )
 
 
@@ -68,33 +68,33 @@ class WriteResult:
         return self.outcomes
 
 
-class WriteToPubSubHedged(beam.PTransform):  # type: ignore[misc]  # Beam is untyped
+class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
     """Publishes elements to a Pub/Sub topic, hedging batches that are late.
 
-    A bundle's elements are grouped into batches. Each goes through the one publisher that all bundles of a worker process
-    share; a batch that is late is sent once more on another connection, as far as the shared token bucket allows, and the
-    first answer wins. A bundle is finished only when the service has acknowledged all of its batches, and fails if one
-    cannot be published. Delivery is at least once: hedges and retries can store a message twice, with different message
-    ids; nothing is lost.
+    A bundle's elements are grouped into batches. Each goes through the one publisher that all bundles of a
+    worker process share; a batch that is late is sent once more on another connection, as far as the shared
+    token bucket allows, and the first answer wins. A bundle is finished only when the service has
+    acknowledged all of its batches, and fails if one cannot be published. Delivery is at least once: hedges
+    and retries can store a message twice, with different message ids; nothing is lost.
 
     Args:
         topic: `projects/PROJECT/topics/TOPIC`.
-        settings: When and how often to hedge. Default `HedgingSettings()`; `None` publishes through the same path without
-            hedging.
-        with_attributes: True: elements are `apache_beam.io.gcp.pubsub.PubsubMessage`. False, the default: bytes, or str,
-            which is sent as UTF-8.
+        settings: When and how often to hedge. Default `HedgingSettings()`; `None` publishes through the same
+            path without hedging.
+        with_attributes: True: elements are `apache_beam.io.gcp.pubsub.PubsubMessage`. False, the default:
+            bytes, or str, which is sent as UTF-8.
         publish_with_ordering_key: Refused if True; here because `beam.io.WriteToPubSub` has it.
         retry_settings: Deadlines and retries of each batch. Default `RetrySettings()`.
-        batch_settings: google-cloud-pubsub's type: at most 1,000 messages and 10,000,000 bytes of request. Default:
-            100 messages, 1,000,000 bytes, 0.01 s. A message over `max_bytes` goes alone. A batch's age is looked at when
-            an element arrives.
-        flow_control: google-cloud-pubsub's type. Default: `process` waits while 10,000 messages or 100,000,000 bytes of
-            this worker process are out, which holds back the runner.
+        batch_settings: google-cloud-pubsub's type: at most 1,000 messages and 10,000,000 bytes of request.
+            Default: 100 messages, 1,000,000 bytes, 0.01 s. A message over `max_bytes` goes alone. A batch's
+            age is looked at when an element arrives.
+        flow_control: google-cloud-pubsub's type. Default: `process` waits while 10,000 messages or
+            100,000,000 bytes of this worker process are out, which holds back the runner.
         connections: TCP connections of each worker process, 1 to 8. Default 2.
         client_options: As for google-cloud-pubsub's `PublisherClient`, such as `{"api_endpoint": ...}`.
         credentials: Default: the worker's application default credentials.
-        with_outcomes: True: `published` of the result is a PCollection of the batches' `PublishOutcome`s. A batch then holds
-            elements of one window only. Default False.
+        with_outcomes: True: `published` of the result is a PCollection of the batches' `PublishOutcome`s. A
+            batch then holds elements of one window only. Default False.
 
     Raises:
         InvalidSettingError: An argument is outside its limits. Raised when the transform is built.
@@ -102,12 +102,13 @@ class WriteToPubSubHedged(beam.PTransform):  # type: ignore[misc]  # Beam is unt
     Example:
         >>> import apache_beam as beam
         >>> from beam_hedge.testing import LocalPubSub
+        >>> topic = "projects/demo-project/topics/orders"
         >>> with LocalPubSub() as server, server.environment():
-        ...     _ = server.create_topic("projects/demo-project/topics/orders")
+        ...     server.create_topic(topic)
         ...     with beam.Pipeline(runner="FnApiRunner") as pipeline:
         ...         orders = pipeline | beam.Create([b"one", b"two"])
-        ...         _ = orders | WriteToPubSubHedged("projects/demo-project/topics/orders", HedgingSettings(hedge_delay=0.5))
-        ...     len(server.messages("projects/demo-project/topics/orders"))
+        ...         result = orders | WriteToPubSubHedged(topic, HedgingSettings(hedge_delay=0.5))
+        ...     len(server.messages(topic))
         2
 
     The arguments that `beam.io.WriteToPubSub` has, too, mean the same here. See
@@ -182,7 +183,9 @@ class WriteToPubSubHedged(beam.PTransform):  # type: ignore[misc]  # Beam is unt
             ("flow_control_", config.flow_control._asdict()),
         ):
             items.update({prefix + name: value for name, value in values.items()})
-        return {name: DisplayDataItem(_plain(value), label=name.replace("_", " ")) for name, value in items.items()}
+        return {
+            name: DisplayDataItem(_plain(value), label=name.replace("_", " ")) for name, value in items.items()
+        }
 
 
 def _check_flag(field: str, value: object) -> None:
@@ -196,7 +199,9 @@ def _client_options(
     if options is None or isinstance(options, client_options_lib.ClientOptions):
         return options
     if not isinstance(options, dict):
-        raise InvalidSettingError("client_options", options, "a dict or google.api_core.client_options.ClientOptions")
+        raise InvalidSettingError(
+            "client_options", options, "a dict or google.api_core.client_options.ClientOptions"
+        )
     try:
         return client_options_lib.from_dict(options)
     except ValueError as error:

@@ -13,11 +13,11 @@ from beam_hedge.batch import Batch, BatchBuilder
 from beam_hedge.bundle import Bundle
 from beam_hedge.errors import InvalidMessageError
 from beam_hedge.message import encode_data, encode_message
-from beam_hedge.metrics import BundleMetrics
+from beam_hedge.metrics import SinkMetrics
 
 if TYPE_CHECKING:
     import concurrent.futures
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from google.cloud.pubsub_v1.types import BatchSettings
 
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from beam_hedge.outcome import PublishOutcome
 
 # Made in `setup` and `start_bundle`, never pickled.
-_LIVE = frozenset({"_lease", "_bundle", "_builder", "_last", "_sent"})
+_LIVE = frozenset({"_lease", "_bundle", "_builder", "_metrics", "_last", "_sent"})
 
 
-class WriteFn(beam.DoFn):  # type: ignore[misc]  # Beam is untyped
+class WriteFn(beam.DoFn):
     """Publishes a bundle's elements and finishes the bundle when the service has all of them.
 
-    The lease, the batches and the futures are made in `setup` and `start_bundle`; what is pickled is configuration only.
+    The lease, the batches and the futures are made in `setup` and `start_bundle`; what is pickled is
+    configuration only.
 
     Args:
         config: What publisher to lease.
@@ -42,22 +43,26 @@ class WriteFn(beam.DoFn):  # type: ignore[misc]  # Beam is untyped
     _lease: Lease
     _bundle: Bundle
     _builder: BatchBuilder
+    _metrics: SinkMetrics
 
-    def __init__(self, config: PublisherConfig, batch_settings: BatchSettings, *, with_attributes: bool) -> None:
-        super().__init__()
+    def __init__(
+        self, config: PublisherConfig, batch_settings: BatchSettings, *, with_attributes: bool
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # Beam's has no annotations
         self._config = config
         self._batch_settings = batch_settings
-        self._encode = _encode_pubsub_message if with_attributes else encode_data
+        self._encode: Callable[[Any], bytes] = _encode_pubsub_message if with_attributes else encode_data
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _LIVE}
 
     def setup(self) -> None:
         self._lease = lease.acquire(self._config)
+        self._metrics = SinkMetrics()
 
     def start_bundle(self) -> None:
         self._abandon()
-        self._bundle = Bundle(self._lease.publisher, BundleMetrics())
+        self._bundle = Bundle(self._lease.publisher, self._metrics)
         self._builder = BatchBuilder(self._config.topic, self._batch_settings, self._publish)
 
     def process(self, element: bytes | str | PubsubMessage) -> None:
@@ -68,12 +73,8 @@ class WriteFn(beam.DoFn):  # type: ignore[misc]  # Beam is untyped
             raise
 
     def finish_bundle(self) -> Iterable[WindowedValue] | None:
-        try:
-            self._builder.flush()
-            self._bundle.finish()
-        except BaseException:
-            self._abandon()
-            raise
+        self._guard(self._builder.flush)
+        self._guard(self._bundle.finish)
         return None
 
     def teardown(self) -> None:
@@ -85,6 +86,13 @@ class WriteFn(beam.DoFn):  # type: ignore[misc]  # Beam is untyped
     def _publish(self, batch: Batch) -> concurrent.futures.Future[PublishOutcome]:
         return self._bundle.publish(batch)
 
+    def _guard(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except BaseException:
+            self._abandon()
+            raise
+
     def _abandon(self) -> None:
         """Cancels what the last bundle has out, if anything: one that has failed is tried again as a whole."""
         bundle: Bundle | None = self.__dict__.pop("_bundle", None)
@@ -93,21 +101,26 @@ class WriteFn(beam.DoFn):  # type: ignore[misc]  # Beam is untyped
 
 
 class WriteFnWithOutcomes(WriteFn):
-    """The same, and outputs the `PublishOutcome` of each batch, in the window and at the time of its last element.
+    """The same, and outputs the `PublishOutcome` of each batch.
 
-    So that an outcome belongs to one window, a batch ends where the elements' windows change.
+    An outcome has the window and the timestamp of its batch's last element. So that an outcome belongs to one window, a batch ends where the elements' windows change.
     """
+
+    _last: WindowedValue | None
+    _sent: list[tuple[WindowedValue, concurrent.futures.Future[PublishOutcome]]]
 
     def start_bundle(self) -> None:
         super().start_bundle()
-        self._last: WindowedValue | None = None
-        self._sent: list[tuple[WindowedValue, concurrent.futures.Future[PublishOutcome]]] = []
+        self._last = None
+        self._sent = []
 
     def process(
-        self, element: bytes | str | PubsubMessage, windowed_value: WindowedValue = beam.DoFn.WindowedValueParam
+        self,
+        element: bytes | str | PubsubMessage,
+        windowed_value: WindowedValue = beam.DoFn.WindowedValueParam,  # type: ignore[assignment]  # Beam fills it in
     ) -> None:
         if self._last is not None and windowed_value.windows != self._last.windows:
-            self._builder.flush()
+            self._guard(self._builder.flush)
         self._last = windowed_value.with_value(None)
         super().process(element)
 
@@ -118,6 +131,7 @@ class WriteFnWithOutcomes(WriteFn):
 
     def _publish(self, batch: Batch) -> concurrent.futures.Future[PublishOutcome]:
         future = super()._publish(batch)
+        assert self._last is not None, "a batch has elements"
         self._sent.append((self._last, future))
         return future
 

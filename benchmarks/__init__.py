@@ -1,0 +1,1 @@
+"""Measurements: each module is run by itself and prints a Markdown table."""
