@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import grpc
 
 from beam_hedge.errors import PublishError
+from beam_hedge.interfaces import Refusal
 from beam_hedge.outcome import PublishOutcome
 from beam_hedge.retry import is_retryable, retry_delay
 from beam_hedge.settings import seconds
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from beam_hedge.batch import Batch
+    from beam_hedge.interfaces import Call, Clock, Connections, Handle
     from beam_hedge.settings import HedgingSettings, RetrySettings
     from beam_hedge.token_bucket import TokenBucket
 
@@ -34,78 +36,6 @@ CANCELLATION_GRACE = 1.0
 # task, the task's callback. A decision that an answer could make needless is put off by that many turns, and
 # one to spare.
 _TURNS_TO_SEE_ANSWERS = 5
-
-Metadata = tuple[tuple[str, str], ...]
-
-
-class Handle(Protocol):
-    """Scheduled work that can be called off."""
-
-    def cancel(self) -> None:
-        """Calls it off; harmless if it has run."""
-        ...
-
-
-class Clock(Protocol):
-    """The part of an event loop that attempts need: monotonic seconds, and work to be done later."""
-
-    def time(self) -> float:
-        """Monotonic seconds."""
-        ...
-
-    def call_at(self, when: float, callback: Callable[..., object], *args: object) -> Handle:
-        """Runs `callback(*args)` at `when`."""
-        ...
-
-    def call_soon(self, callback: Callable[..., object], *args: object) -> Handle:
-        """Runs `callback(*args)` in the next turn."""
-        ...
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """An attempt that ended without success. A `final` one is not retried, whatever its status."""
-
-    status: grpc.StatusCode
-    details: str
-    final: bool = False
-
-
-Answer = tuple[str, ...] | Refusal
-
-
-class Call(Protocol):
-    """One request under way: an `asyncio.Future` of its answer, as far as attempts need it."""
-
-    def add_done_callback(self, callback: Callable[..., object], /) -> object:
-        """Runs `callback(call)` in a turn after the call has ended."""
-        ...
-
-    def cancel(self) -> bool:
-        """Asks the call to end soon."""
-        ...
-
-    def cancelled(self) -> bool:
-        """Whether it ended by being cancelled."""
-        ...
-
-    def result(self) -> Answer:
-        """The answer of a call that has ended otherwise."""
-        ...
-
-
-class Connections(Protocol):
-    """Sends requests, each on one of a few connections."""
-
-    def send(
-        self, batch: Batch, metadata: Metadata, timeout: float, avoid: Collection[int]
-    ) -> tuple[int, Call]:
-        """Starts a request on a connection that is not one of `avoid`, if there is another.
-
-        Returns:
-            Which connection it is on, and the call.
-        """
-        ...
 
 
 @dataclass(frozen=True)

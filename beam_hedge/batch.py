@@ -6,12 +6,16 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from beam_hedge.message import check_fits, encode_topic
+from beam_hedge.errors import InvalidMessageError
+from beam_hedge.message import check_fits, encode, encode_topic
+from beam_hedge.settings import MAX_REQUEST_BYTES, MAX_REQUEST_MESSAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from google.cloud.pubsub_v1.types import BatchSettings
+
+    from beam_hedge.message import MessageLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +31,25 @@ class Batch:
     topic: str
     request: bytes
     messages: int
+
+
+def seal(topic: str, messages: Iterable[bytes | str | MessageLike]) -> Batch:
+    """Makes one batch of messages.
+
+    Raises:
+        InvalidMessageError: A message, or all of them together, break one of Pub/Sub's limits.
+    """
+    if isinstance(messages, bytes | str):
+        raise InvalidMessageError(f"messages must be a list of messages, got one {type(messages).__name__}")
+    fields = [encode(message) for message in messages]
+    if not 1 <= len(fields) <= MAX_REQUEST_MESSAGES:
+        raise InvalidMessageError(f"a batch must have 1 to {MAX_REQUEST_MESSAGES} messages, got {len(fields)}")
+    request = b"".join((encode_topic(topic), *fields))
+    if len(request) > MAX_REQUEST_BYTES:
+        raise InvalidMessageError(
+            f"{len(fields)} messages make a request of {len(request)} B; at most {MAX_REQUEST_BYTES} B may be"
+        )
+    return Batch(topic, request, len(fields))
 
 
 class BatchBuilder:

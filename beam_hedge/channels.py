@@ -10,14 +10,14 @@ import grpc
 from google.api_core.gapic_v1 import routing_header
 from google.pubsub_v1.types import PublishResponse
 
-from beam_hedge.attempts import Refusal
 from beam_hedge.channel_factory import CLIENT_INFO
+from beam_hedge.interfaces import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from beam_hedge.attempts import Answer, Metadata
     from beam_hedge.batch import Batch
+    from beam_hedge.interfaces import Answer, Metadata
 
     Stub = grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
 
@@ -67,7 +67,7 @@ class Channels:
     def send(
         self, batch: Batch, metadata: Metadata, timeout: float, avoid: Collection[int]
     ) -> tuple[int, asyncio.Task[Answer]]:
-        """Starts a publish request; see `beam_hedge.attempts.Connections`."""
+        """Starts a publish request; see `beam_hedge.interfaces.Connections`."""
         index = choose_connection(self._out, avoid)
         routing = routing_header.to_grpc_metadata((("topic", batch.topic),))
         task = self._loop.create_task(

@@ -32,6 +32,7 @@ class FlowController:
         self._bytes = 0
         self._waiting: deque[_Waiter] = deque()
         self._closed: BaseException | None = None
+        self._abandoned = False
 
     @property
     def batches(self) -> int:
@@ -59,8 +60,8 @@ class FlowController:
                 return
             if behaviour is LimitExceededBehavior.ERROR or not may_wait:
                 raise FlowControlLimitError(
-                    f"{self._messages} messages ({self._bytes} B) are out; {messages} more ({size} B) would "
-                    f"exceed the limits of {self._settings.message_limit} messages and {self._settings.byte_limit} B"
+                    f"{self._messages} messages ({self._bytes} B) are out; {messages} more ({size} B) would exceed "
+                    f"{self._settings.message_limit} messages or {self._settings.byte_limit} B"
                 )
             waiter = _Waiter(messages, size)
             self._waiting.append(waiter)
@@ -75,6 +76,8 @@ class FlowController:
     def release(self, messages: int, size: int) -> None:
         """Gives back the permits of one batch and admits those who now fit."""
         with self._lock:
+            if self._abandoned:
+                return
             self._batches -= 1
             self._messages -= messages
             self._bytes -= size
@@ -93,10 +96,18 @@ class FlowController:
                 self._idle.wait(left)
         return True
 
-    def close(self, error: BaseException) -> None:
-        """Fails those who wait, and all who come later, with `error`."""
+    def close(self, error: BaseException, *, abandon: bool = False) -> None:
+        """Fails those who wait, and all who come later, with `error`.
+
+        Args:
+            error: What they get.
+            abandon: True: forget the permits that are held, too, because nobody is left to give them back.
+        """
         with self._lock:
             self._closed = error
+            if abandon:
+                self._abandoned = True
+                self._batches = self._messages = self._bytes = 0
             for waiter in self._waiting:
                 waiter.error = error
                 waiter.admitted.set()

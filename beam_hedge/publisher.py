@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import functools
-import logging
 import time
 from typing import TYPE_CHECKING, Any
 
 from google.cloud.pubsub_v1.publisher.exceptions import FlowControlLimitError
 
 from beam_hedge.attempts import CANCELLATION_GRACE, BatchAttempts, Policy
-from beam_hedge.batch import Batch
+from beam_hedge.batch import seal
 from beam_hedge.channel_factory import make_channel_factory
 from beam_hedge.channels import Channels
 from beam_hedge.engine import join_engine
-from beam_hedge.errors import InvalidMessageError, PublisherClosedError, WrongThreadError
+from beam_hedge.errors import PublisherClosedError, WrongThreadError
 from beam_hedge.flow_control import FlowController
-from beam_hedge.message import encode, encode_topic
-from beam_hedge.outcome import PublishOutcome
+from beam_hedge.publish_futures import PublishFutures
 from beam_hedge.settings import (
     DEFAULT_CONNECTIONS,
     DEFAULT_FLOW_CONTROL,
-    MAX_REQUEST_BYTES,
-    MAX_REQUEST_MESSAGES,
     HedgingSettings,
     RetrySettings,
     check_connections,
@@ -36,6 +31,7 @@ from beam_hedge.token_bucket import TokenBucket
 from beam_hedge.topics import parse_topic
 
 if TYPE_CHECKING:
+    import concurrent.futures
     from collections.abc import Callable, Iterable
 
     from google.api_core.client_options import ClientOptions
@@ -43,10 +39,11 @@ if TYPE_CHECKING:
     from google.cloud.pubsub_v1.types import PublishFlowControl
     from typing_extensions import Self
 
-    from beam_hedge.errors import EngineDiedError, PublishError
+    from beam_hedge.batch import Batch
+    from beam_hedge.errors import EngineDiedError
     from beam_hedge.message import MessageLike
+    from beam_hedge.outcome import PublishOutcome
 
-_logger = logging.getLogger(__name__)
 _CLOSED = "this publisher is closed; make a new one"
 
 
@@ -107,8 +104,7 @@ class HedgingPublisher:
         self._flow = FlowController(check_flow_control(flow_control))
         self._bucket = token_bucket or make_token_bucket(settings)
         self._closed = False
-        # Batches that are accepted and have no outcome; changed by single atomic steps, so without a lock.
-        self._out: dict[concurrent.futures.Future[PublishOutcome], Batch] = {}
+        self._futures = PublishFutures()
 
         make_channel = make_channel_factory(client_options, credentials)
 
@@ -157,24 +153,11 @@ class HedgingPublisher:
             google.cloud.pubsub_v1.publisher.exceptions.FlowControlLimitError: Flow control is at its limit
                 and set to raise.
         """
-        if isinstance(messages, bytes | str):
-            raise InvalidMessageError(f"publish() takes a list of messages, got one {type(messages).__name__}")
         if topic is None:
             topic = self._topic
         else:
             parse_topic(topic)
-        fields = [encode(message) for message in messages]
-        if not 1 <= len(fields) <= MAX_REQUEST_MESSAGES:
-            raise InvalidMessageError(
-                f"a batch must have 1 to {MAX_REQUEST_MESSAGES} messages, got {len(fields)}"
-            )
-        request = b"".join((encode_topic(topic), *fields))
-        if len(request) > MAX_REQUEST_BYTES:
-            raise InvalidMessageError(
-                f"{len(fields)} messages make a request of {len(request)} B; at most {MAX_REQUEST_BYTES} B are "
-                "allowed"
-            )
-        return self.publish_batch(Batch(topic, request, len(fields)))
+        return self.publish_batch(seal(topic, messages))
 
     def publish_batch(self, batch: Batch) -> concurrent.futures.Future[PublishOutcome]:
         """Publishes a sealed batch; see `publish`."""
@@ -188,13 +171,12 @@ class HedgingPublisher:
             if not on_engine:
                 raise
             raise WrongThreadError(f"publishing from a callback would wait for ever: {error}") from error
-        future: concurrent.futures.Future[PublishOutcome] = concurrent.futures.Future()
-        self._out[future] = batch
+        future = self._futures.open()
         try:
             self._engine.submit(self._start, future, batch, time.monotonic(), time.time_ns())
         except BaseException:
-            if self._out.pop(future, None) is not None:
-                self._release(batch.messages, len(batch.request))
+            if self._futures.forget(future):
+                self._flow.release(batch.messages, len(batch.request))
             raise
         return future
 
@@ -213,7 +195,7 @@ class HedgingPublisher:
             raise WrongThreadError("close() waits for the engine's thread, so a callback cannot call it")
         self._refuse_more()
         if not self._flow.wait_idle(timeout):
-            self._cancel_all()
+            self._futures.cancel_all()
             self._flow.wait_idle(2 * CANCELLATION_GRACE)
         if self._engine.alive:
             self._engine.run(self._shut_down)
@@ -222,7 +204,7 @@ class HedgingPublisher:
     def close_soon(self) -> None:
         """Closes without waiting; for the engine's own thread. What is out is cancelled."""
         self._refuse_more()
-        self._cancel_all()
+        self._futures.cancel_all()
         self._engine.loop.create_task(self._shut_down())
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> None:
@@ -235,18 +217,12 @@ class HedgingPublisher:
 
     def engine_died(self, error: EngineDiedError) -> None:
         """Fails all that is out; called by the engine when its thread ends unexpectedly."""
-        self._flow.close(error)
-        for future, batch in list(self._out.items()):
-            self._settle(future, error)
-            self._release(batch.messages, len(batch.request))
+        self._flow.close(error, abandon=True)
+        self._futures.fail_all(error)
 
     def _refuse_more(self) -> None:
         self._closed = True
         self._flow.close(PublisherClosedError(_CLOSED))
-
-    def _cancel_all(self) -> None:
-        for future in list(self._out):
-            future.cancel()
 
     async def _shut_down(self) -> None:
         await self._channels.close()
@@ -264,8 +240,8 @@ class HedgingPublisher:
             batch,
             accepted=accepted,
             publish_start_time_ns=start_time_ns,
-            on_outcome=functools.partial(self._settle, future),
-            on_ended=functools.partial(self._release, batch.messages, len(batch.request)),
+            on_outcome=functools.partial(self._futures.settle, future),
+            on_ended=functools.partial(self._flow.release, batch.messages, len(batch.request)),
         )
         # Called at once if the future has been cancelled by now.
         future.add_done_callback(functools.partial(self._cancel_attempts, attempts))
@@ -276,27 +252,6 @@ class HedgingPublisher:
     ) -> None:
         if future.cancelled() and self._engine.alive:
             self._engine.submit(attempts.cancel)
-
-    def _settle(
-        self,
-        future: concurrent.futures.Future[PublishOutcome],
-        result: PublishOutcome | PublishError | EngineDiedError | None,
-    ) -> None:
-        self._out.pop(future, None)
-        if result is None:
-            future.cancel()
-        try:
-            if not future.set_running_or_notify_cancel():
-                return
-            if isinstance(result, PublishOutcome):
-                future.set_result(result)
-            elif result is not None:
-                future.set_exception(result)
-        except BaseException:  # a caller's callback must not end the engine's thread, not even with SystemExit
-            _logger.exception("a callback of a publish future raised")
-
-    def _release(self, messages: int, size: int) -> None:
-        self._flow.release(messages, size)
 
     def __enter__(self) -> Self:
         return self

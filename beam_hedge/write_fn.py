@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
 from apache_beam.io.gcp.pubsub import PubsubMessage
-from apache_beam.utils.windowed_value import WindowedValue
+from apache_beam.utils.windowed_value import WindowedValue  # noqa: TC002 - Beam reads the annotations
 
 from beam_hedge import lease
-from beam_hedge.batch import Batch, BatchBuilder
+from beam_hedge.batch import BatchBuilder
 from beam_hedge.bundle import Bundle
 from beam_hedge.errors import InvalidMessageError
 from beam_hedge.message import encode_data, encode_message
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from google.cloud.pubsub_v1.types import BatchSettings
 
+    from beam_hedge.batch import Batch
     from beam_hedge.lease import Lease, PublisherConfig
     from beam_hedge.outcome import PublishOutcome
 
@@ -103,7 +104,8 @@ class WriteFn(beam.DoFn):
 class WriteFnWithOutcomes(WriteFn):
     """The same, and outputs the `PublishOutcome` of each batch.
 
-    An outcome has the window and the timestamp of its batch's last element. So that an outcome belongs to one window, a batch ends where the elements' windows change.
+    An outcome has the window and the timestamp of its batch's last element, and a batch ends where the elements'
+    windows change, so that an outcome belongs to one window.
     """
 
     _last: WindowedValue | None

@@ -1,0 +1,61 @@
+"""The futures of a publisher's batches, from acceptance to outcome."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import logging
+from typing import TYPE_CHECKING
+
+from beam_hedge.outcome import PublishOutcome
+
+if TYPE_CHECKING:
+    from beam_hedge.errors import EngineDiedError, PublishError
+
+    Future = concurrent.futures.Future[PublishOutcome]
+
+_logger = logging.getLogger(__name__)
+
+
+class PublishFutures:
+    """Batches that are accepted and have no outcome yet.
+
+    Safe for concurrent use without a lock: each change is one atomic step of a dict.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[Future, bool] = {}
+
+    def open(self) -> Future:
+        """Returns the future of one more batch."""
+        future: Future = concurrent.futures.Future()
+        self._open[future] = True
+        return future
+
+    def forget(self, future: Future) -> bool:
+        """Drops a future; returns whether it was still open."""
+        return self._open.pop(future, False)
+
+    def settle(self, future: Future, result: PublishOutcome | PublishError | EngineDiedError | None) -> None:
+        """Gives a future its outcome or error; `None` cancels it. One that its caller cancelled stays so."""
+        self.forget(future)
+        if result is None:
+            future.cancel()
+        try:
+            if not future.set_running_or_notify_cancel():
+                return
+            if isinstance(result, PublishOutcome):
+                future.set_result(result)
+            elif result is not None:
+                future.set_exception(result)
+        except BaseException:  # a caller's callback must not end the engine's thread, not even with SystemExit
+            _logger.exception("a callback of a publish future raised")
+
+    def cancel_all(self) -> None:
+        """Cancels all that are open."""
+        for future in list(self._open):
+            future.cancel()
+
+    def fail_all(self, error: EngineDiedError) -> None:
+        """Fails all that are open."""
+        for future in list(self._open):
+            self.settle(future, error)
