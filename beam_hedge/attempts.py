@@ -138,9 +138,14 @@ class BatchAttempts:
         )
         self._set_hedge_timer(now)
 
-    def _retry_due(self, failed_connection: int) -> None:
+    def _retry_due(self, failed_connection: int, refusal: Refusal) -> None:
+        now = self._policy.clock.time()
+        if now >= self._deadline:
+            # A busy loop came too late to try again.
+            self._fail(refusal)
+            return
         self._retries += 1
-        self._send_original(self._policy.clock.time(), avoid=(failed_connection,))
+        self._send_original(now, avoid=(failed_connection,))
 
     def _attempt_ended(self, attempt: _Attempt, call: Call) -> None:
         self._live.remove(attempt)
@@ -170,7 +175,7 @@ class BatchAttempts:
         if not refusal.final and is_retryable(refusal.status, refusal.details):
             due = policy.clock.time() + retry_delay(policy.retry, self._retries, policy.random)
             if due < self._deadline:
-                self._set_timer("retry", due, functools.partial(self._retry_due, attempt.connection))
+                self._set_timer("retry", due, functools.partial(self._retry_due, attempt.connection, refusal))
                 return
         self._failed = True
         # A success that the loop sees in the same turn wins.
