@@ -1,6 +1,7 @@
 """Publish hedging for Google Cloud Pub/Sub: an Apache Beam sink, and the publisher it is built on."""
 
 from beam_hedge._version import __version__
+from beam_hedge.dead_letters import FailedMessage
 from beam_hedge.errors import (
     BeamHedgeError,
     EngineDiedError,
@@ -14,11 +15,13 @@ from beam_hedge.errors import (
 from beam_hedge.outcome import PublishOutcome
 from beam_hedge.publisher import HedgingPublisher
 from beam_hedge.settings import HedgingSettings, RetrySettings
-from beam_hedge.transform import WriteResult, WriteToPubSubHedged
+from beam_hedge.transform import WriteToPubSubHedged
+from beam_hedge.write_result import WriteResult
 
 __all__ = [
     "BeamHedgeError",
     "EngineDiedError",
+    "FailedMessage",
     "ForkedProcessError",
     "HedgingPublisher",
     "HedgingSettings",

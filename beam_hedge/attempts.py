@@ -94,6 +94,7 @@ class BatchAttempts:
         self._hedges = 0
         self._hedges_failed = 0
         self._hedges_throttled = 0
+        self._refusals: list[grpc.StatusCode] = []
 
     def start(self) -> None:
         """Sends the original and sets the clock for the first hedge."""
@@ -165,7 +166,9 @@ class BatchAttempts:
             )
         if not isinstance(answer, Refusal):
             self._succeed(attempt.hedge, answer)
-        elif attempt.hedge:
+            return
+        self._refusals.append(answer.status)
+        if attempt.hedge:
             self._hedges_failed += 1
         else:
             self._original_refused(attempt, answer)
@@ -185,6 +188,7 @@ class BatchAttempts:
         self._policy.bucket.refill()
         self._resolve(
             PublishOutcome(
+                topic=self._topic,
                 message_ids=message_ids,
                 attempts=1 + self._retries + self._hedges,
                 hedges=self._hedges,
@@ -196,6 +200,7 @@ class BatchAttempts:
                 attempts_cancelled=len(self._live),
                 messages=self._messages,
                 request_bytes=self._size,
+                refusals=tuple(self._refusals),
             )
         )
 
@@ -213,6 +218,7 @@ class BatchAttempts:
                 hedges_failed=self._hedges_failed,
                 hedges_throttled=self._hedges_throttled,
                 attempts_cancelled=len(self._live),
+                refusals=tuple(self._refusals),
             )
         )
 

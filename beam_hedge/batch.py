@@ -11,7 +11,8 @@ from beam_hedge.message import check_fits, encode, encode_topic
 from beam_hedge.settings import MAX_REQUEST_BYTES, MAX_REQUEST_MESSAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
     from google.cloud.pubsub_v1.types import BatchSettings
 
@@ -44,12 +45,18 @@ def seal(topic: str, messages: Iterable[bytes | str | MessageLike]) -> Batch:
     fields = [encode(message) for message in messages]
     if not 1 <= len(fields) <= MAX_REQUEST_MESSAGES:
         raise InvalidMessageError(f"a batch must have 1 to {MAX_REQUEST_MESSAGES} messages, got {len(fields)}")
-    request = b"".join((encode_topic(topic), *fields))
-    if len(request) > MAX_REQUEST_BYTES:
+    batch = seal_fields(topic, fields)
+    if len(batch.request) > MAX_REQUEST_BYTES:
         raise InvalidMessageError(
-            f"{len(fields)} messages make a request of {len(request)} B; at most {MAX_REQUEST_BYTES} B may be"
+            f"{len(fields)} messages make a request of {len(batch.request)} B; at most {MAX_REQUEST_BYTES} B "
+            "are allowed"
         )
-    return Batch(topic, request, len(fields))
+    return batch
+
+
+def seal_fields(topic: str, fields: Sequence[bytes]) -> Batch:
+    """Makes one batch of encoded messages."""
+    return Batch(topic, b"".join((encode_topic(topic), *fields)), len(fields))
 
 
 class BatchBuilder:
@@ -62,7 +69,7 @@ class BatchBuilder:
     Args:
         topic: The full name of the topic.
         batch_settings: The most messages, request bytes (the whole encoded request) and seconds of a batch.
-        emit: Takes each sealed batch.
+        emit: Takes each sealed batch, and the elements that were added with its messages.
         clock: Gives monotonic seconds.
     """
 
@@ -70,7 +77,7 @@ class BatchBuilder:
         self,
         topic: str,
         batch_settings: BatchSettings,
-        emit: Callable[[Batch], object],
+        emit: Callable[[Batch, Sequence[Any]], object],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._topic = topic
@@ -82,10 +89,15 @@ class BatchBuilder:
         self._clock = clock
         self._opened = 0.0
         self._messages: list[bytes] = []
+        self._elements: list[Any] = []
         self._bytes = len(self._topic_field)
 
-    def add(self, message: bytes) -> None:
+    def add(self, message: bytes, element: object = None) -> None:
         """Adds an encoded message.
+
+        Args:
+            message: A message's field of a request.
+            element: What it was made of, if `emit` needs to know. Default: nothing.
 
         Raises:
             InvalidMessageError: No request can carry it.
@@ -98,6 +110,8 @@ class BatchBuilder:
             self._opened = now
             size = self._bytes + len(message)
         self._messages.append(message)
+        if element is not None:
+            self._elements.append(element)
         self._bytes = size
         if len(self._messages) >= self._max_messages or size >= self._max_bytes:
             self.flush()
@@ -107,6 +121,7 @@ class BatchBuilder:
         if not self._messages:
             return
         batch = Batch(self._topic, b"".join((self._topic_field, *self._messages)), len(self._messages))
-        self._messages = []
+        elements = self._elements
+        self._messages, self._elements = [], []
         self._bytes = len(self._topic_field)
-        self._emit(batch)
+        self._emit(batch, elements)

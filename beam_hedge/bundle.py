@@ -8,9 +8,13 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from beam_hedge.errors import PublishError
+from beam_hedge.isolate import is_refusal_of_a_message
 from beam_hedge.outcome import PublishOutcome
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
     from beam_hedge.batch import Batch
     from beam_hedge.metrics import SinkMetrics
     from beam_hedge.publisher import HedgingPublisher
@@ -27,26 +31,57 @@ class Bundle:
     Args:
         publisher: Where batches go.
         metrics: What counts their outcomes.
+        on_published: Called with each outcome and the batch's elements. Default: nothing.
+        on_refused: Called with a refusal that one of the batch's messages can be to blame for, and with the
+            batch's elements. Default: the refusal fails the bundle.
     """
 
-    def __init__(self, publisher: HedgingPublisher, metrics: SinkMetrics) -> None:
+    def __init__(
+        self,
+        publisher: HedgingPublisher,
+        metrics: SinkMetrics,
+        on_published: Callable[[PublishOutcome, Sequence[Any]], None] | None = None,
+        on_refused: Callable[[PublishError, Sequence[Any]], None] | None = None,
+    ) -> None:
         self._publisher = publisher
         self._metrics = metrics
+        self._on_published = on_published
+        self._on_refused = on_refused
         metrics.start_bundle()
-        self._pending: deque[_Future] = deque()
+        self._pending: deque[tuple[_Future, Sequence[Any]]] = deque()
         self.cancel = weakref.finalize(self, _cancel, self._pending)
 
-    def publish(self, batch: Batch) -> _Future:
-        """Sends a batch; waits while flow control says so, and counts what has come back meanwhile.
+    def publish(self, batch: Batch, elements: Sequence[Any] = ()) -> None:
+        """Sends a batch; waits while flow control says so, and settles what has come back meanwhile.
+
+        Args:
+            batch: What to send.
+            elements: What its messages were made of, for the callbacks.
 
         Raises:
             PublishError: A batch of this bundle has failed.
         """
+        self._pending.append((self._publisher.publish_batch(batch), elements))
+        while self._pending and self._pending[0][0].done():
+            self._settle(*self._pending.popleft())
+
+    def publish_now(self, batch: Batch) -> PublishOutcome:
+        """Sends a batch and waits for it.
+
+        Raises:
+            PublishError: It has failed; the bundle has not.
+        """
         future = self._publisher.publish_batch(batch)
-        self._pending.append(future)
-        while self._pending and self._pending[0].done():
-            self._count(self._pending.popleft())
-        return future
+        self._pending.append((future, ()))
+        try:
+            outcome = future.result()
+        except PublishError as error:
+            self._metrics.add(error)
+            raise
+        finally:
+            self._pending.pop()
+        self._metrics.add(outcome)
+        return outcome
 
     def finish(self) -> None:
         """Waits for all batches and reports the bundle's metrics.
@@ -55,27 +90,38 @@ class Bundle:
             PublishError: A batch has failed; the others are cancelled or published.
             EngineDiedError: The engine's thread ended.
         """
-        concurrent.futures.wait(self._pending, return_when=concurrent.futures.FIRST_EXCEPTION)
+        futures = [future for future, _elements in self._pending]
+        concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
         # A failed one first: those that are still out may be far from done.
-        for future in sorted(self._pending, key=_has_failed, reverse=True):
-            self._count(future)
+        for future, elements in sorted(self._pending, key=_has_failed, reverse=True):
+            self._settle(future, elements)
         self._pending.clear()
-        self._metrics.report(self._publisher.token_bucket.milli_tokens)
+        self._report()
 
-    def _count(self, future: _Future) -> None:
+    def _settle(self, future: _Future, elements: Sequence[Any]) -> None:
         try:
             outcome = future.result()
         except PublishError as error:
             self._metrics.add(error)
-            self._metrics.report(self._publisher.token_bucket.milli_tokens)
+            if self._on_refused is not None and is_refusal_of_a_message(error):
+                self._on_refused(error, elements)
+                return
+            self._metrics.add_failed_messages(error.messages)
+            self._report()
             raise
         self._metrics.add(outcome)
+        if self._on_published is not None:
+            self._on_published(outcome, elements)
+
+    def _report(self) -> None:
+        self._metrics.report(self._publisher.token_bucket.milli_tokens)
 
 
-def _has_failed(future: _Future) -> bool:
+def _has_failed(pending: tuple[_Future, Sequence[Any]]) -> bool:
+    future = pending[0]
     return future.done() and future.exception() is not None
 
 
-def _cancel(pending: deque[_Future]) -> None:
-    for future in pending:
+def _cancel(pending: deque[tuple[_Future, Sequence[Any]]]) -> None:
+    for future, _elements in pending:
         future.cancel()

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 from google.api_core import grpc_helpers_async
 from google.api_core.gapic_v1.client_info import ClientInfo
-from google.pubsub_v1 import gapic_version
-from google.pubsub_v1 import PublisherClient
+from google.pubsub_v1 import PublisherClient, gapic_version
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 
 from beam_hedge._version import __version__

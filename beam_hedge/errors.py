@@ -84,6 +84,7 @@ class PublishError(BeamHedgeError):
         hedges_failed: Hedges that ended in an error of their own.
         hedges_throttled: 1 if a due hedge found no token, else 0.
         attempts_cancelled: Attempts that were still out when the batch ended.
+        refusals: The gRPC statuses of the attempts that ended without success, in their order.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class PublishError(BeamHedgeError):
         hedges_failed: int,
         hedges_throttled: int,
         attempts_cancelled: int,
+        refusals: tuple[grpc.StatusCode, ...] = (),
     ) -> None:
         super().__init__(topic, status)
         self.topic = topic
@@ -113,6 +115,7 @@ class PublishError(BeamHedgeError):
         self.hedges_failed = hedges_failed
         self.hedges_throttled = hedges_throttled
         self.attempts_cancelled = attempts_cancelled
+        self.refusals = refusals
 
     def __str__(self) -> str:
         return (

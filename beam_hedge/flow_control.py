@@ -60,8 +60,8 @@ class FlowController:
                 return
             if behaviour is LimitExceededBehavior.ERROR or not may_wait:
                 raise FlowControlLimitError(
-                    f"{self._messages} messages ({self._bytes} B) are out; {messages} more ({size} B) would exceed "
-                    f"{self._settings.message_limit} messages or {self._settings.byte_limit} B"
+                    f"{self._messages} messages ({self._bytes} B) are out; {messages} more ({size} B) would "
+                    f"exceed {self._settings.message_limit} messages or {self._settings.byte_limit} B"
                 )
             waiter = _Waiter(messages, size)
             self._waiting.append(waiter)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from beam_hedge.channel_factory import emulator_host
@@ -20,34 +19,11 @@ from beam_hedge.publisher import HedgingPublisher, make_token_bucket
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from google.api_core.client_options import ClientOptions
-    from google.auth.credentials import Credentials
-    from google.cloud.pubsub_v1.types import PublishFlowControl
-
-    from beam_hedge.settings import HedgingSettings, RetrySettings
+    from beam_hedge.publisher_config import PublisherConfig
     from beam_hedge.token_bucket import TokenBucket
 
 LINGER = 60.0
 _RETRY_LINGER = 1.0
-
-
-@dataclass(frozen=True)
-class PublisherConfig:
-    """All that makes a publisher. Equal configurations of one process share one publisher; picklable.
-
-    Credentials are no part of the comparison, since each unpickled copy is another object: `credentials_id`
-    stands for them.
-    """
-
-    topic: str
-    settings: HedgingSettings | None
-    retry_settings: RetrySettings
-    flow_control: PublishFlowControl
-    connections: int
-    client_options: ClientOptions | None = field(default=None, compare=False)
-    client_options_id: str | None = None
-    credentials: Credentials | None = field(default=None, compare=False)
-    credentials_id: str | None = None
 
 
 class Lease:

@@ -8,13 +8,11 @@ why protobuf's own encoder is not used for that; tests hold the two equal.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import Protocol
 
 from beam_hedge.errors import InvalidMessageError, bounded
 from beam_hedge.settings import MAX_REQUEST_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MAX_ATTRIBUTES = 100
 MAX_KEY_BYTES = 256
@@ -61,11 +59,12 @@ def encode(message: bytes | str | MessageLike) -> bytes:
     return encode_message(message)
 
 
-def encode_data(data: bytes | str) -> bytes:
+def encode_data(data: bytes | str, labels: Mapping[str, str] | None = None) -> bytes:
     """Encodes a message that is only data.
 
     Args:
         data: Bytes, or text that is sent as UTF-8. Not empty.
+        labels: Attributes that it gets on its way. Default: none.
 
     Returns:
         The message's field of a `PublishRequest`.
@@ -79,15 +78,18 @@ def encode_data(data: bytes | str) -> bytes:
         raise InvalidMessageError(f"data must be bytes or str, got {type(data).__name__}{_hint(data)}")
     if not data:
         raise InvalidMessageError("a message must have data or attributes; this one has neither")
+    if labels:
+        return _encode_fields(data, labels)
     return _data_head(len(data)) + data
 
 
-def encode_message(message: MessageLike) -> bytes:
+def encode_message(message: MessageLike, labels: Mapping[str, str] | None = None) -> bytes:
     """Encodes a message with attributes.
 
     Args:
-        message: A `PubsubMessage` of Beam or of google-cloud-pubsub. Its message id and publish time, which
-            only the service sets, are left out.
+        message: A `PubsubMessage` of Beam or of google-cloud-pubsub. Its message id and publish time, which only
+            the service sets, are left out.
+        labels: Attributes that it gets on its way, in place of its own of the same names. Default: none.
 
     Returns:
         The message's field of a `PublishRequest`.
@@ -100,24 +102,28 @@ def encode_message(message: MessageLike) -> bytes:
     try:
         data, attributes, ordering_key = message.data, message.attributes, message.ordering_key
     except AttributeError:
-        raise InvalidMessageError(f"a message must be a PubsubMessage, got {type(message).__name__}") from None
+        kind = type(message).__name__
+        raise InvalidMessageError(f"a message must be a PubsubMessage, got {kind}") from None
     if ordering_key:
         raise InvalidMessageError(_ORDERING_REFUSED)
     if not attributes:
-        return encode_data(data or b"")
-    if len(attributes) > MAX_ATTRIBUTES:
-        raise InvalidMessageError(
-            f"a message has {len(attributes)} attributes; at most {MAX_ATTRIBUTES} are allowed"
-        )
-    fields = [_encode_attribute(key, value) for key, value in attributes.items()]
-    if data:
-        if isinstance(data, str):
-            data = _utf8(data, "data")
-        elif not isinstance(data, bytes):
-            raise InvalidMessageError(f"data must be bytes or str, got {type(data).__name__}")
-        fields.insert(0, b"".join((_DATA, _varint(len(data)), data)))
-    body = b"".join(fields)
-    return b"".join((_MESSAGE, _varint(len(body)), body))
+        return encode_data(data or b"", labels)
+    if not isinstance(attributes, Mapping):
+        raise InvalidMessageError(f"attributes must be a mapping, got {type(attributes).__name__}")
+    if isinstance(data, str):
+        data = _utf8(data, "data")
+    elif data is not None and not isinstance(data, bytes):
+        raise InvalidMessageError(f"data must be bytes or str, got {type(data).__name__}")
+    return _encode_fields(data or b"", {**attributes, **labels} if labels else attributes)
+
+
+def check_attribute_name(name: str) -> None:
+    """Refuses a name that no attribute can have.
+
+    Raises:
+        InvalidMessageError: The name is no text, empty, too long, or reserved.
+    """
+    _key_field(name)
 
 
 def encode_topic(topic: str) -> bytes:
@@ -137,6 +143,18 @@ def check_fits(topic_field: bytes, message: bytes) -> None:
         raise InvalidMessageError(
             f"a message makes a request of {size} B when sent alone; at most {MAX_REQUEST_BYTES} B are allowed"
         )
+
+
+def _encode_fields(data: bytes, attributes: Mapping[str, str]) -> bytes:
+    if len(attributes) > MAX_ATTRIBUTES:
+        raise InvalidMessageError(
+            f"a message has {len(attributes)} attributes; at most {MAX_ATTRIBUTES} are allowed"
+        )
+    fields = [_DATA, _varint(len(data)), data] if data else []
+    for key, value in attributes.items():
+        fields.append(_encode_attribute(key, value))
+    body = b"".join(fields)
+    return b"".join((_MESSAGE, _varint(len(body)), body))
 
 
 def _encode_attribute(key: str, value: str) -> bytes:

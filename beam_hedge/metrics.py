@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from apache_beam.metrics import Metrics
+from apache_beam.internal.metrics.metric import ServiceCallMetric
+from apache_beam.metrics import Metrics, monitoring_infos
+from apache_beam.metrics.metric import Lineage
 
 from beam_hedge.outcome import PublishOutcome
+from beam_hedge.topics import parse_topic
 
 if TYPE_CHECKING:
     from beam_hedge.errors import PublishError
@@ -50,10 +53,27 @@ class SinkMetrics:
         self._tokens = Metrics.gauge(NAMESPACE, GAUGE)
         self._sums: Counter[str] = Counter()
         self._reported = False
+        self._topics: dict[str, ServiceCallMetric] = {}
 
     def start_bundle(self) -> None:
         """Forgets what a failed bundle left: its elements come again and are counted then."""
         self._sums.clear()
+
+    def add_topic(self, topic: str) -> None:
+        """Tells Beam once that this sink writes to a topic."""
+        if topic in self._topics:
+            return
+        project, topic_id = parse_topic(topic)
+        # Beam does not escape the parts of a name.
+        parts = (Lineage.wrap_segment(part) for part in (project, topic_id))
+        Lineage.sinks().add("pubsub", *parts, subtype="topic")
+        labels = {
+            monitoring_infos.SERVICE_LABEL: "PubSub",
+            monitoring_infos.METHOD_LABEL: "google.pubsub.v1.Publisher.Publish",
+            monitoring_infos.RESOURCE_LABEL: f"//pubsub.googleapis.com/{topic}",
+            monitoring_infos.PTRANSFORM_LABEL: "",
+        }
+        self._topics[topic] = ServiceCallMetric(monitoring_infos.API_REQUEST_COUNT_URN, labels)
 
     def add(self, result: PublishOutcome | PublishError) -> None:
         """Counts one batch's outcome or error."""
@@ -66,7 +86,6 @@ class SinkMetrics:
             # Beam keeps whole numbers: a distribution cuts off fractions.
             self._latency.update(round(result.latency * 1000))
         else:
-            sums["messages_failed"] += result.messages
             sums["batches_failed"] += 1
         sums["publish_attempts"] += result.attempts
         sums["retries"] += result.retries
@@ -74,9 +93,20 @@ class SinkMetrics:
         sums["hedges_failed"] += result.hedges_failed
         sums["hedges_throttled"] += result.hedges_throttled
         sums["attempts_cancelled"] += result.attempts_cancelled
+        calls = self._topics[result.topic]
+        if isinstance(result, PublishOutcome):
+            calls.call("ok")
+        for status in result.refusals:
+            calls.call(status.name)
+        for _ in range(result.attempts_cancelled):
+            calls.call("cancelled")
         self._attempts.update(result.attempts)
         self._messages.update(result.messages)
         self._bytes.update(result.request_bytes)
+
+    def add_failed_messages(self, messages: int) -> None:
+        """Counts messages that were given up: with their bundle, or as dead letters."""
+        self._sums["messages_failed"] += messages
 
     def report(self, milli_tokens: int) -> None:
         """Gives Beam the sums of this bundle, and the tokens that are left."""

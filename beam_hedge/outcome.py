@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import grpc
 
 
 @dataclass(frozen=True)
@@ -10,6 +14,7 @@ class PublishOutcome:
     """A batch that the service acknowledged.
 
     Attributes:
+        topic: The full name of the topic.
         message_ids: The service's ids of the batch's messages, in their order.
         attempts: 1 + retries + hedges.
         hedges: Hedges sent.
@@ -21,8 +26,10 @@ class PublishOutcome:
         attempts_cancelled: Attempts that were still out, and were cancelled, when the winner answered.
         messages: How many messages the batch held.
         request_bytes: The size of the request, in bytes.
+        refusals: The gRPC statuses of the attempts that ended without success, in their order.
     """
 
+    topic: str
     message_ids: tuple[str, ...]
     attempts: int
     hedges: int
@@ -34,3 +41,4 @@ class PublishOutcome:
     attempts_cancelled: int
     messages: int
     request_bytes: int
+    refusals: tuple[grpc.StatusCode, ...] = ()

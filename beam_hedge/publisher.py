@@ -13,7 +13,7 @@ from beam_hedge.batch import seal
 from beam_hedge.channel_factory import make_channel_factory
 from beam_hedge.channels import Channels
 from beam_hedge.engine import join_engine
-from beam_hedge.errors import PublisherClosedError, WrongThreadError
+from beam_hedge.errors import InvalidSettingError, PublisherClosedError, WrongThreadError
 from beam_hedge.flow_control import FlowController
 from beam_hedge.publish_futures import PublishFutures
 from beam_hedge.settings import (
@@ -54,7 +54,8 @@ class HedgingPublisher:
     Close it, or use it as a context manager: an open one keeps its connections.
 
     Args:
-        topic: The full name of the topic that `publish` sends to unless told otherwise.
+        topic: The full name of the topic that `publish` sends to unless told otherwise; `None` if each call
+            names one.
         settings: When and how often to hedge; `None` publishes without hedging. Default `HedgingSettings()`.
         retry_settings: Deadlines and retries. Default `RetrySettings()`.
         flow_control: How much may be out at once, with google-cloud-pubsub's type. Default: `publish` waits
@@ -85,7 +86,7 @@ class HedgingPublisher:
 
     def __init__(
         self,
-        topic: str,
+        topic: str | None,
         settings: HedgingSettings | None = HedgingSettings(),  # noqa: B008 - frozen
         *,
         retry_settings: RetrySettings = RetrySettings(),  # noqa: B008 - frozen
@@ -95,7 +96,8 @@ class HedgingPublisher:
         credentials: Credentials | None = None,
         token_bucket: TokenBucket | None = None,
     ) -> None:
-        parse_topic(topic)
+        if topic is not None:
+            parse_topic(topic)
         check_hedging_settings(settings)
         check_retry_settings(retry_settings)
         check_delay_fits(settings, retry_settings)
@@ -153,10 +155,11 @@ class HedgingPublisher:
             google.cloud.pubsub_v1.publisher.exceptions.FlowControlLimitError: Flow control is at its limit
                 and set to raise.
         """
-        if topic is None:
-            topic = self._topic
-        else:
+        if topic is not None:
             parse_topic(topic)
+        topic = topic or self._topic
+        if topic is None:
+            raise InvalidSettingError("topic", topic, "named: this publisher has no topic of its own")
         return self.publish_batch(seal(topic, messages))
 
     def publish_batch(self, batch: Batch) -> concurrent.futures.Future[PublishOutcome]:

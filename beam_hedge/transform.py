@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-from dataclasses import dataclass
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
-from apache_beam.internal import pickler
 from apache_beam.io.gcp.pubsub import PubsubMessage
+from apache_beam.options.value_provider import ValueProvider
 from apache_beam.transforms.display import DisplayDataItem
-from google.api_core import client_options as client_options_lib
 
+from beam_hedge.dead_letters import TAG, to_error_record, to_yaml_row, yaml_output
 from beam_hedge.errors import InvalidSettingError
-from beam_hedge.lease import PublisherConfig
-from beam_hedge.outcome import PublishOutcome
+from beam_hedge.labels import Labels
+from beam_hedge.publisher_config import from_mapping, make_config
 from beam_hedge.settings import (
     DEFAULT_BATCH_SETTINGS,
     DEFAULT_CONNECTIONS,
@@ -23,18 +22,21 @@ from beam_hedge.settings import (
     HedgingSettings,
     RetrySettings,
     check_batch_settings,
-    check_connections,
-    check_delay_fits,
-    check_flow_control,
-    check_hedging_settings,
-    check_retry_settings,
 )
 from beam_hedge.topics import parse_topic
-from beam_hedge.write_fn import WriteFn, WriteFnWithOutcomes
+from beam_hedge.tracking_write_fn import TrackingWriteFn
+from beam_hedge.write_fn import WriteFn
+from beam_hedge.write_result import WriteResult
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from apache_beam.pvalue import PCollection
+    from apache_beam.transforms.error_handling import ErrorHandler
+    from google.api_core.client_options import ClientOptions
     from google.auth.credentials import Credentials
     from google.cloud.pubsub_v1.types import BatchSettings, PublishFlowControl
+    from typing_extensions import Self
 
 _ORDERING_WITH_HEDGING = (
     "False while hedging is on: copies of one batch can be stored out of order. Use settings=None and "
@@ -44,28 +46,6 @@ _ORDERING_WITHOUT_HEDGING = (
     "False: a bundle's batches are out at the same time and can be stored out of order. Use "
     "beam.io.WriteToPubSub for ordered publishing"
 )
-
-
-@dataclass(frozen=True)
-class WriteResult:
-    """What the sink gives to later steps.
-
-    Attributes:
-        outcomes: A `PublishOutcome` for each published batch, if `with_outcomes` was set.
-    """
-
-    outcomes: beam.PCollection[PublishOutcome] | None
-
-    @property
-    def published(self) -> beam.PCollection[PublishOutcome]:
-        """The outcome of each published batch.
-
-        Raises:
-            ValueError: They were not asked for.
-        """
-        if self.outcomes is None:
-            raise ValueError("published is there only with WriteToPubSubHedged(..., with_outcomes=True)")
-        return self.outcomes
 
 
 class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
@@ -78,11 +58,18 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
     and retries can store a message twice, with different message ids; nothing is lost.
 
     Args:
-        topic: `projects/PROJECT/topics/TOPIC`.
+        topic: `projects/PROJECT/topics/TOPIC`; or a `ValueProvider` of it; or a function that gives an
+            element's topic: batches then form per topic, and all topics share the publisher and its budget.
         settings: When and how often to hedge. Default `HedgingSettings()`; `None` publishes through the same
             path without hedging.
         with_attributes: True: elements are `apache_beam.io.gcp.pubsub.PubsubMessage`. False, the default:
             bytes, or str, which is sent as UTF-8.
+        id_label: Name of an attribute that holds an id, equal on all copies of a message, whether hedging,
+            retries or a runner that tries a bundle again made them; a message that has one keeps it. Costs a
+            reshuffle. A subscriber can remove duplicates by it, as `beam.io.ReadFromPubSub(id_label=...)`
+            does on Dataflow.
+        timestamp_attribute: Name of an attribute that holds the element's event time in milliseconds since
+            the epoch; the time of publishing for an element that has none.
         publish_with_ordering_key: Refused if True; here because `beam.io.WriteToPubSub` has it.
         retry_settings: Deadlines and retries of each batch. Default `RetrySettings()`.
         batch_settings: google-cloud-pubsub's type: at most 1,000 messages and 10,000,000 bytes of request.
@@ -93,6 +80,11 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
         connections: TCP connections of each worker process, 1 to 8. Default 2.
         client_options: As for google-cloud-pubsub's `PublisherClient`, such as `{"api_endpoint": ...}`.
         credentials: Default: the worker's application default credentials.
+        dead_letter: True: messages that our checks or the service refuse are in the result's `failed`, a
+            PCollection of `FailedMessage`, and the others are published. False, the default: they fail their
+            bundle.
+        error_handling: The same as Beam YAML asks for it, `{"output": name}`: the result is then a dict of
+            the PCollections `good` and `name`.
         with_outcomes: True: `published` of the result is a PCollection of the batches' `PublishOutcome`s. A
             batch then holds elements of one window only. Default False.
 
@@ -117,63 +109,94 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
 
     def __init__(
         self,
-        topic: str,
-        settings: HedgingSettings | None = HedgingSettings(),  # noqa: B008 - frozen
+        topic: str | ValueProvider | Callable[[Any], str],
+        settings: HedgingSettings | Mapping[str, Any] | None = HedgingSettings(),  # noqa: B008 - frozen
         *,
         with_attributes: bool = False,
+        id_label: str | None = None,
+        timestamp_attribute: str | None = None,
         publish_with_ordering_key: bool = False,
-        retry_settings: RetrySettings = RetrySettings(),  # noqa: B008 - frozen
-        batch_settings: BatchSettings = DEFAULT_BATCH_SETTINGS,
-        flow_control: PublishFlowControl = DEFAULT_FLOW_CONTROL,
+        retry_settings: RetrySettings | Mapping[str, Any] = RetrySettings(),  # noqa: B008 - frozen
+        batch_settings: BatchSettings | Mapping[str, Any] = DEFAULT_BATCH_SETTINGS,
+        flow_control: PublishFlowControl | Mapping[str, Any] = DEFAULT_FLOW_CONTROL,
         connections: int = DEFAULT_CONNECTIONS,
-        client_options: client_options_lib.ClientOptions | dict[str, Any] | None = None,
+        client_options: ClientOptions | dict[str, Any] | None = None,
         credentials: Credentials | None = None,
+        dead_letter: bool = False,
+        error_handling: Mapping[str, Any] | None = None,
         with_outcomes: bool = False,
     ) -> None:
         super().__init__()
-        parse_topic(topic)
-        check_hedging_settings(settings)
-        check_retry_settings(retry_settings)
-        check_delay_fits(settings, retry_settings)
-        _check_flag("with_attributes", with_attributes)
-        _check_flag("with_outcomes", with_outcomes)
-        _check_flag("publish_with_ordering_key", publish_with_ordering_key)
-        if publish_with_ordering_key:
-            allowed = _ORDERING_WITHOUT_HEDGING if settings is None else _ORDERING_WITH_HEDGING
-            raise InvalidSettingError("publish_with_ordering_key", publish_with_ordering_key, allowed)
-        options = _client_options(client_options)
-        self._config = PublisherConfig(
-            topic=topic,
+        self._topic = topic
+        self._config = make_config(
+            topic=_static_topic(topic),
             settings=settings,
             retry_settings=retry_settings,
-            flow_control=check_flow_control(flow_control),
-            connections=check_connections(connections),
-            client_options=options,
-            client_options_id=_fingerprint(options),
+            flow_control=flow_control,
+            connections=connections,
+            client_options=client_options,
             credentials=credentials,
-            credentials_id=_fingerprint(credentials),
         )
-        self._batch_settings = check_batch_settings(batch_settings)
-        self._with_attributes = with_attributes
-        self._with_outcomes = with_outcomes
-
-    def expand(self, elements: beam.PCollection[bytes | str | PubsubMessage]) -> WriteResult:
-        """Adds the publishing step."""
-        write_fn = (WriteFnWithOutcomes if self._with_outcomes else WriteFn)(
-            self._config, self._batch_settings, with_attributes=self._with_attributes
+        self._batch_settings = check_batch_settings(
+            from_mapping(type(DEFAULT_BATCH_SETTINGS), "batch_settings", batch_settings)
         )
-        element_type = PubsubMessage if self._with_attributes else bytes | str
-        step = beam.ParDo(write_fn).with_input_types(element_type).with_output_types(PublishOutcome)
-        outcomes = elements | "Publish" >> step
-        return WriteResult(outcomes if self._with_outcomes else None)
+        self._with_attributes = _check_flag("with_attributes", with_attributes)
+        self._with_outcomes = _check_flag("with_outcomes", with_outcomes)
+        self._labels = Labels(id_label, timestamp_attribute)
+        self._dead_letter = _check_flag("dead_letter", dead_letter)
+        self._yaml_output = yaml_output(error_handling)
+        self._error_handler: ErrorHandler | None = None
+        if _check_flag("publish_with_ordering_key", publish_with_ordering_key):
+            allowed = _ORDERING_WITHOUT_HEDGING if self._config.settings is None else _ORDERING_WITH_HEDGING
+            raise InvalidSettingError("publish_with_ordering_key", publish_with_ordering_key, allowed)
+        self._check_one_way()
 
-    def display_data(self) -> dict[str, DisplayDataItem]:
+    def with_error_handler(self, error_handler: ErrorHandler | None) -> Self:
+        """Gives refused messages to a Beam error handler, instead of failing their bundle.
+
+        Args:
+            error_handler: Gets records `(element, (error type, text, [lines]))`. `None`: refused messages
+                fail the bundle.
+
+        Returns:
+            This transform.
+        """
+        self._error_handler = error_handler
+        self._check_one_way()
+        return self
+
+    def expand(self, elements: PCollection[Any]) -> Any:
+        """Adds the publishing step, and before it the one that gives ids, if there is an id label."""
+        element_type: Any = PubsubMessage if self._with_attributes else bytes | str
+        if self._labels.id_label is not None:
+            ids = beam.Map(_with_id).with_input_types(element_type)
+            elements = (
+                elements
+                | "AddIds" >> ids.with_output_types(tuple[str, element_type])
+                # An id must not change when the write step is tried again.
+                | "KeepIds" >> beam.Reshuffle()
+            )
+            element_type = tuple[str, element_type]
+        outputs = elements | "Publish" >> beam.ParDo(self._write_fn()).with_input_types(
+            element_type
+        ).with_outputs(TAG, main="published")
+        published, failed = outputs["published"], outputs[TAG]
+        if self._yaml_output is not None:
+            return {"good": published, self._yaml_output: failed | "ToRows" >> beam.Map(to_yaml_row)}
+        if self._error_handler is not None:
+            self._error_handler.add_error_pcollection(failed | "ToRecords" >> beam.Map(to_error_record))
+        return WriteResult(published if self._with_outcomes else None, failed if self._dead_letter else None)
+
+    def display_data(self) -> dict[str, Any]:
         """Shows the settings in the runner's console."""
         config = self._config
         items: dict[str, Any] = {
-            "topic": config.topic,
+            "topic": config.topic or self._topic,
             "hedging": config.settings is not None,
             "with_attributes": self._with_attributes,
+            "id_label": self._labels.id_label,
+            "timestamp_attribute": self._labels.timestamp_attribute,
+            "dead_letter": self._refusals_are_outputs,
             "connections": config.connections,
         }
         for prefix, values in (
@@ -184,33 +207,63 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
         ):
             items.update({prefix + name: value for name, value in values.items()})
         return {
-            name: DisplayDataItem(_plain(value), label=name.replace("_", " ")) for name, value in items.items()
+            name: DisplayDataItem(_plain(value), label=name.replace("_", " "))
+            for name, value in items.items()
+            if value is not None
         }
 
+    @property
+    def _refusals_are_outputs(self) -> bool:
+        return self._dead_letter or self._yaml_output is not None or self._error_handler is not None
 
-def _check_flag(field: str, value: object) -> None:
+    def _write_fn(self) -> WriteFn:
+        topic = self._topic if isinstance(self._topic, ValueProvider) and self._config.topic is None else None
+        topic_of = self._topic if callable(self._topic) else None
+        if not (self._labels or topic_of or self._refusals_are_outputs or self._with_outcomes):
+            return WriteFn(
+                self._config, self._batch_settings, with_attributes=self._with_attributes, topic=topic
+            )
+        return TrackingWriteFn(
+            self._config,
+            self._batch_settings,
+            with_attributes=self._with_attributes,
+            topic=topic,
+            topic_of=topic_of,
+            labels=self._labels,
+            dead_letter=self._refusals_are_outputs,
+            with_outcomes=self._with_outcomes,
+        )
+
+    def _check_one_way(self) -> None:
+        ways = [self._dead_letter, self._yaml_output is not None, self._error_handler is not None]
+        if sum(ways) > 1:
+            raise InvalidSettingError(
+                "dead_letter",
+                self._dead_letter,
+                "the only way: not together with error_handling or with_error_handler",
+            )
+
+
+def _static_topic(topic: str | ValueProvider | Callable[[Any], str]) -> str | None:
+    """Returns the topic, checked, if it is known by now."""
+    if isinstance(topic, ValueProvider):
+        if not topic.is_accessible():
+            return None
+        topic = topic.get()
+    elif callable(topic):
+        return None
+    parse_topic(topic)
+    return str(topic)
+
+
+def _with_id(element: Any) -> tuple[str, Any]:
+    return uuid.uuid4().hex, element
+
+
+def _check_flag(field: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise InvalidSettingError(field, value, "True or False")
-
-
-def _client_options(
-    options: client_options_lib.ClientOptions | dict[str, Any] | None,
-) -> client_options_lib.ClientOptions | None:
-    if options is None or isinstance(options, client_options_lib.ClientOptions):
-        return options
-    if not isinstance(options, dict):
-        raise InvalidSettingError(
-            "client_options", options, "a dict or google.api_core.client_options.ClientOptions"
-        )
-    try:
-        return client_options_lib.from_dict(options)
-    except ValueError as error:
-        raise InvalidSettingError("client_options", options, f"known to google-api-core ({error})") from error
-
-
-def _fingerprint(value: object) -> str | None:
-    """Stands for a value whose unpickled copies are not equal to it; the value cannot be read from it."""
-    return None if value is None else hashlib.sha256(pickler.dumps(value)).hexdigest()
+    return value
 
 
 def _plain(value: object) -> object:

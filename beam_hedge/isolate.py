@@ -1,0 +1,84 @@
+"""Which messages of a refused batch are to blame: splits it until they are alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import grpc
+
+from beam_hedge.errors import PublishError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from beam_hedge.outcome import PublishOutcome
+
+T = TypeVar("T")
+
+# So many messages refused one by one, and none accepted: not the messages are to blame.
+_HOPELESS = 10
+
+
+@dataclass
+class Isolated(Generic[T]):
+    """What became of a refused batch's messages.
+
+    Attributes:
+        published: The parts that the service took after all, each with its outcome.
+        refused: The messages that it refuses even alone, each with its error.
+    """
+
+    published: list[tuple[PublishOutcome, Sequence[T]]] = field(default_factory=list)
+    refused: list[tuple[PublishError, T]] = field(default_factory=list)
+
+
+def is_refusal_of_a_message(error: PublishError) -> bool:
+    """Tells whether a message can be to blame: it cannot for a topic or a permission that is missing."""
+    return error.status is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def isolate(
+    refusal: PublishError, messages: Sequence[T], publish: Callable[[Sequence[T]], PublishOutcome]
+) -> Isolated[T]:
+    """Publishes what can be published of a refused batch.
+
+    A batch of n messages with one culprit takes 2 log2(n) more requests.
+
+    Args:
+        refusal: Why the batch was refused.
+        messages: Its messages.
+        publish: Publishes some of them as a new batch.
+
+    Returns:
+        The parts that were published, and the messages that were refused.
+
+    Raises:
+        PublishError: Every part is refused (and there is more than one message), or a part failed for another
+            reason.
+    """
+    found: Isolated[T] = Isolated()
+    if len(messages) == 1:
+        found.refused.append((refusal, messages[0]))
+        return found
+    parts = _halves(messages)
+    while parts:
+        part = parts.pop()
+        try:
+            found.published.append((publish(part), part))
+        except PublishError as error:
+            if not is_refusal_of_a_message(error):
+                raise
+            if len(part) > 1:
+                parts += _halves(part)
+                continue
+            found.refused.append((error, part[0]))
+            if not found.published and (not parts or len(found.refused) == _HOPELESS):
+                raise
+    return found
+
+
+def _halves(messages: Sequence[T]) -> list[Sequence[T]]:
+    middle = len(messages) // 2
+    # The last is taken first.
+    return [messages[middle:], messages[:middle]]

@@ -1,0 +1,123 @@
+"""All that makes a publisher, checked, comparable and picklable: what a DoFn carries to the worker."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from google.api_core import client_options as client_options_lib
+from google.cloud.pubsub_v1.types import LimitExceededBehavior, PublishFlowControl
+
+from beam_hedge.errors import InvalidSettingError
+from beam_hedge.settings import (
+    HedgingSettings,
+    RetrySettings,
+    check_connections,
+    check_delay_fits,
+    check_flow_control,
+    check_hedging_settings,
+    check_retry_settings,
+)
+
+if TYPE_CHECKING:
+    from google.auth.credentials import Credentials
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PublisherConfig:
+    """Equal configurations of one process share one publisher.
+
+    Credentials and client options are no part of the comparison, since each unpickled copy is another object:
+    their fingerprints stand for them.
+    """
+
+    topic: str | None
+    settings: HedgingSettings | None
+    retry_settings: RetrySettings
+    flow_control: PublishFlowControl
+    connections: int
+    client_options: client_options_lib.ClientOptions | None = field(default=None, compare=False, repr=False)
+    credentials: Credentials | None = field(default=None, compare=False, repr=False)
+    fingerprints: tuple[str | None, str | None] = (None, None)
+
+
+def make_config(
+    *,
+    topic: str | None,
+    settings: HedgingSettings | Mapping[str, Any] | None,
+    retry_settings: RetrySettings | Mapping[str, Any],
+    flow_control: PublishFlowControl | Mapping[str, Any],
+    connections: int,
+    client_options: client_options_lib.ClientOptions | dict[str, Any] | None,
+    credentials: Credentials | None,
+) -> PublisherConfig:
+    """Checks what makes a publisher. Mappings, as YAML has them, stand for the settings' classes.
+
+    Raises:
+        InvalidSettingError: A value is not allowed.
+    """
+    hedging = check_hedging_settings(from_mapping(HedgingSettings, "settings", settings))
+    retry = check_retry_settings(from_mapping(RetrySettings, "retry_settings", retry_settings))
+    check_delay_fits(hedging, retry)
+    options = _client_options(client_options)
+    return PublisherConfig(
+        topic=topic,
+        settings=hedging,
+        retry_settings=retry,
+        flow_control=check_flow_control(from_mapping(PublishFlowControl, "flow_control", flow_control)),
+        connections=check_connections(connections),
+        client_options=options,
+        credentials=credentials,
+        fingerprints=(_fingerprint("client_options", options), _fingerprint("credentials", credentials)),
+    )
+
+
+def from_mapping(kind: type[T], name: str, value: Any) -> Any:
+    """Makes settings of a mapping of their fields; returns anything else as it is.
+
+    Raises:
+        InvalidSettingError: The mapping has a key that is no field.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    allowed: tuple[str, ...] = getattr(kind, "_fields", None) or tuple(kind.__dataclass_fields__)  # type: ignore[attr-defined]
+    # Beam YAML adds the line that a mapping came from.
+    given = {key: item for key, item in value.items() if not str(key).startswith("__")}
+    for key, item in given.items():
+        if key not in allowed:
+            raise InvalidSettingError(f"{name}.{key}", item, f"left out: {name} has {', '.join(allowed)}")
+    behaviour = given.get("limit_exceeded_behavior")
+    if isinstance(behaviour, str) and behaviour.lower() in {known.value for known in LimitExceededBehavior}:
+        given["limit_exceeded_behavior"] = LimitExceededBehavior(behaviour.lower())
+    return kind(**given)
+
+
+def _client_options(
+    options: client_options_lib.ClientOptions | dict[str, Any] | None,
+) -> client_options_lib.ClientOptions | None:
+    if options is None or isinstance(options, client_options_lib.ClientOptions):
+        return options
+    allowed = "a dict or a google.api_core.client_options.ClientOptions"
+    # The values are not named: one of them can be an API key.
+    if not isinstance(options, dict):
+        raise InvalidSettingError("client_options", type(options).__name__, allowed)
+    try:
+        return client_options_lib.from_dict(options)
+    except ValueError as error:
+        raise InvalidSettingError("client_options", sorted(options), f"{allowed} ({error})") from error
+
+
+def _fingerprint(name: str, value: object) -> str | None:
+    if value is None:
+        return None
+    try:
+        return hashlib.sha256(pickle.dumps(value)).hexdigest()
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise InvalidSettingError(
+            name, type(value).__name__, f"picklable, to reach the workers ({error})"
+        ) from error
