@@ -104,11 +104,13 @@ class BatchBuilder:
         """
         now = self._clock()
         size = self._bytes + len(message)
-        if size > self._max_bytes or now - self._opened >= self._max_latency:
-            check_fits(self._topic_field, message)
+        if self._messages and (size > self._max_bytes or now - self._opened >= self._max_latency):
             self.flush()
-            self._opened = now
             size = self._bytes + len(message)
+        if not self._messages:
+            if size > self._max_bytes:
+                check_fits(self._topic_field, message)
+            self._opened = now
         self._messages.append(message)
         if element is not None:
             self._elements.append(element)

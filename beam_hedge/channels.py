@@ -71,16 +71,17 @@ class Channels:
         index = choose_connection(self._out, avoid)
         routing = routing_header.to_grpc_metadata((("topic", batch.topic),))
         task = self._loop.create_task(
-            self._call(self._stubs[index], batch.request, timeout, (routing, _CLIENT_HEADER, *metadata))
+            self._call(index, batch.request, timeout, (routing, _CLIENT_HEADER, *metadata))
         )
         self._out[index] += 1
         # Not in the coroutine: one that is cancelled before its first step runs none of its code.
         task.add_done_callback(functools.partial(self._ended, index))
         return index, task
 
-    async def _call(self, stub: Stub, request: bytes, timeout: float, metadata: Metadata) -> Answer:
+    async def _call(self, index: int, request: bytes, timeout: float, metadata: Metadata) -> Answer:
         try:
-            return tuple(_parse_response(await stub(request, timeout=timeout, metadata=metadata)).message_ids)
+            response = await self._stubs[index](request, timeout=timeout, metadata=metadata)
+            return tuple(_parse_response(response).message_ids)
         except grpc.aio.AioRpcError as error:
             return Refusal(error.code(), error.details() or "")
         except Exception as error:  # noqa: BLE001 - whatever else goes wrong must end the batch, never leave it waiting

@@ -24,8 +24,8 @@ T = TypeVar("T")
 class User(Protocol):
     """Who needs the engine, and is told when it dies."""
 
-    def engine_died(self, error: EngineDiedError) -> None:
-        """Ends all waiting with `error`. Called on the engine's thread, last of all."""
+    def engine_died(self) -> None:
+        """Ends all waiting with an `EngineDiedError`. Called on the engine's thread, last of all."""
         ...
 
 
@@ -42,6 +42,7 @@ class Engine:
         self.alive = True
         self.loop = asyncio.new_event_loop()
         self._users: set[User] = set()
+        self._waiters: set[_Waiter[Any]] = set()
         self._work: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
         self._woken = False
         self._thread = threading.Thread(target=self._run, name="beam_hedge-engine", daemon=True)
@@ -71,7 +72,7 @@ class Engine:
         """
         # Looked at first: a user who is enlisted and finds it alive is told if it dies from now on.
         if not self.alive:
-            raise _died()
+            raise EngineDiedError
         self._work.append((callback, args))
         if not self._woken:
             self._wake()
@@ -87,20 +88,20 @@ class Engine:
             raise WrongThreadError(
                 "this call waits for the engine's thread, so it cannot be made on that thread"
             )
-        waiter: _Waiter[T] = _Waiter()
-        self._users.add(waiter)
+        waiter: _Waiter[T] = _Waiter(work)
+        self._waiters.add(waiter)
         try:
-            self.submit(lambda: self.loop.create_task(waiter.run(work())))
+            self.submit(waiter.start, self.loop)
             return waiter.result.result()
         finally:
-            self._users.discard(waiter)
+            self._waiters.discard(waiter)
 
     def leave(self, user: User) -> None:
         """Ends one user's use. With the last one the thread ends, too; see `wait_ended`."""
         global _engine  # noqa: PLW0603 - the process has one engine, and this is where it is forgotten
         with _lock:
             self._users.discard(user)
-            if any(not isinstance(other, _Waiter) for other in self._users) or not self.alive:
+            if self._users or not self.alive:
                 return
             self.alive = False
             if _engine is self:
@@ -120,7 +121,7 @@ class Engine:
         try:
             self.loop.call_soon_threadsafe(self._do_work)
         except RuntimeError as error:
-            raise _died() from error
+            raise EngineDiedError from error
 
     def _do_work(self) -> None:
         # Cleared first: whoever adds work from now on wakes the loop again.
@@ -137,12 +138,13 @@ class Engine:
         try:
             self.loop.run_forever()
         finally:
-            was_alive, self.alive = self.alive, False
-            if was_alive:
-                for user in list(self._users):
-                    user.engine_died(_died())
-            else:
+            self.alive = False
+            try:
                 self._close_loop()
+            finally:
+                # Those who are left when the last user has left are callers who came too late.
+                for user in (*self._users, *self._waiters):
+                    user.engine_died()
 
     def _close_loop(self) -> None:
         tasks = asyncio.all_tasks(self.loop)
@@ -156,20 +158,25 @@ class Engine:
 class _Waiter(Generic[T]):
     """A thread that waits for a coroutine's result."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self.result: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self._work = work
+        self._task: asyncio.Task[None] | None = None
 
-    async def run(self, coroutine: Coroutine[Any, Any, T]) -> None:
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._task = loop.create_task(self._run())
+
+    def engine_died(self) -> None:
+        if not self.result.done():
+            self.result.set_exception(EngineDiedError())
+
+    async def _run(self) -> None:
         try:
-            result = await coroutine
+            result = await self._work()
         except Exception as error:  # noqa: BLE001 - raised again in the waiting thread
             self.result.set_exception(error)
         else:
             self.result.set_result(result)
-
-    def engine_died(self, error: EngineDiedError) -> None:
-        if not self.result.done():
-            self.result.set_exception(error)
 
 
 # Owned by this module; held only while an engine is made or ended.
@@ -203,10 +210,3 @@ def check_not_forked() -> None:
     engine = _engine
     if engine is not None:
         engine.check_process()
-
-
-def _died() -> EngineDiedError:
-    return EngineDiedError(
-        "the engine's thread has ended, so what became of the batches that were out is unknown: they may or "
-        "may not be stored. Publish them again with a new publisher."
-    )

@@ -40,7 +40,7 @@ class InvalidSettingError(BeamHedgeError, ValueError):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        return f"{self.field} must be {self.allowed}, got {bounded(repr(self.value), 200)}"
+        return f"{self.field} must be {self.allowed}, got {bounded(_shown(self.value), 200)}"
 
 
 class InvalidMessageError(BeamHedgeError, ValueError):
@@ -50,6 +50,9 @@ class InvalidMessageError(BeamHedgeError, ValueError):
 class PublisherClosedError(BeamHedgeError, RuntimeError):
     """`publish()` was called on a publisher that is closed."""
 
+    def __init__(self) -> None:
+        super().__init__("this publisher is closed; make a new one")
+
 
 class WrongThreadError(BeamHedgeError, RuntimeError):
     """A call that would wait was made on the engine's own thread, which must never wait."""
@@ -57,6 +60,12 @@ class WrongThreadError(BeamHedgeError, RuntimeError):
 
 class EngineDiedError(BeamHedgeError, RuntimeError):
     """The engine's thread ended while batches were out. They may or may not have been stored."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine's thread has ended, so what became of the batches that were out is unknown: they may "
+            "or may not be stored. Publish them again with a new publisher."
+        )
 
 
 class ForkedProcessError(BeamHedgeError, RuntimeError):
@@ -125,11 +134,21 @@ class PublishError(BeamHedgeError):
         )
 
     def __reduce__(self) -> tuple[Callable[..., PublishError], tuple[dict[str, Any]]]:
-        return _rebuild_publish_error, (dict(self.__dict__),)
+        # What add_note() leaves is no argument.
+        fields = {name: value for name, value in self.__dict__.items() if not name.startswith("__")}
+        return _rebuild_publish_error, (fields,)
 
 
 def _rebuild_publish_error(fields: dict[str, Any]) -> PublishError:
     return PublishError(**fields)
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:
+        # Python refuses to write out an integer of thousands of digits.
+        return f"a {type(value).__name__} that is too long to show"
 
 
 def bounded(text: str, limit: int) -> str:

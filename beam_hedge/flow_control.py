@@ -11,6 +11,8 @@ from google.cloud.pubsub_v1.publisher.exceptions import FlowControlLimitError
 from google.cloud.pubsub_v1.types import LimitExceededBehavior
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from google.cloud.pubsub_v1.types import PublishFlowControl
 
 
@@ -31,7 +33,7 @@ class FlowController:
         self._messages = 0
         self._bytes = 0
         self._waiting: deque[_Waiter] = deque()
-        self._closed: BaseException | None = None
+        self._closed: Callable[[], Exception] | None = None
         self._abandoned = False
 
     @property
@@ -49,12 +51,12 @@ class FlowController:
 
         Raises:
             FlowControlLimitError: There are none now, and the settings, or `may_wait`, forbid waiting.
-            BaseException: What `close` was given.
+            Exception: What `close` was given.
         """
         behaviour = self._settings.limit_exceeded_behavior
         with self._lock:
             if self._closed is not None:
-                raise self._closed
+                raise self._closed()
             if behaviour is LimitExceededBehavior.IGNORE or (not self._waiting and self._fits(messages, size)):
                 self._take(messages, size)
                 return
@@ -96,20 +98,20 @@ class FlowController:
                 self._idle.wait(left)
         return True
 
-    def close(self, error: BaseException, *, abandon: bool = False) -> None:
-        """Fails those who wait, and all who come later, with `error`.
+    def close(self, make_error: Callable[[], Exception], *, abandon: bool = False) -> None:
+        """Fails those who wait, and all who come later.
 
         Args:
-            error: What they get.
+            make_error: Makes what each of them gets.
             abandon: True: forget the permits that are held, too, because nobody is left to give them back.
         """
         with self._lock:
-            self._closed = error
+            self._closed = make_error
             if abandon:
                 self._abandoned = True
                 self._batches = self._messages = self._bytes = 0
             for waiter in self._waiting:
-                waiter.error = error
+                waiter.error = make_error()
                 waiter.admitted.set()
             self._waiting.clear()
             self._idle.notify_all()
@@ -151,4 +153,4 @@ class _Waiter:
         self.messages = messages
         self.size = size
         self.admitted = threading.Event()
-        self.error: BaseException | None = None
+        self.error: Exception | None = None

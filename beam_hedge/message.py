@@ -87,8 +87,8 @@ def encode_message(message: MessageLike, labels: Mapping[str, str] | None = None
     """Encodes a message with attributes.
 
     Args:
-        message: A `PubsubMessage` of Beam or of google-cloud-pubsub. Its message id and publish time, which only
-            the service sets, are left out.
+        message: A `PubsubMessage` of Beam or of google-cloud-pubsub. Its message id and publish time, which
+            only the service sets, are left out.
         labels: Attributes that it gets on its way, in place of its own of the same names. Default: none.
 
     Returns:
@@ -106,15 +106,17 @@ def encode_message(message: MessageLike, labels: Mapping[str, str] | None = None
         raise InvalidMessageError(f"a message must be a PubsubMessage, got {kind}") from None
     if ordering_key:
         raise InvalidMessageError(_ORDERING_REFUSED)
-    if not attributes:
-        return encode_data(data or b"", labels)
-    if not isinstance(attributes, Mapping):
+    if data is None:
+        data = b""
+    if attributes is not None and not isinstance(attributes, Mapping):
         raise InvalidMessageError(f"attributes must be a mapping, got {type(attributes).__name__}")
+    if not attributes:
+        return encode_data(data, labels)
     if isinstance(data, str):
         data = _utf8(data, "data")
-    elif data is not None and not isinstance(data, bytes):
+    elif not isinstance(data, bytes):
         raise InvalidMessageError(f"data must be bytes or str, got {type(data).__name__}")
-    return _encode_fields(data or b"", {**attributes, **labels} if labels else attributes)
+    return _encode_fields(data, {**attributes, **labels} if labels else attributes)
 
 
 def check_attribute_name(name: str) -> None:

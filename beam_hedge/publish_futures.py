@@ -6,10 +6,11 @@ import concurrent.futures
 import logging
 from typing import TYPE_CHECKING
 
+from beam_hedge.errors import EngineDiedError
 from beam_hedge.outcome import PublishOutcome
 
 if TYPE_CHECKING:
-    from beam_hedge.errors import EngineDiedError, PublishError
+    from beam_hedge.errors import PublishError
 
     Future = concurrent.futures.Future[PublishOutcome]
 
@@ -55,7 +56,7 @@ class PublishFutures:
         for future in list(self._open):
             future.cancel()
 
-    def fail_all(self, error: EngineDiedError) -> None:
-        """Fails all that are open."""
+    def fail_all(self) -> None:
+        """Fails all that are open, because the engine died."""
         for future in list(self._open):
-            self.settle(future, error)
+            self.settle(future, EngineDiedError())

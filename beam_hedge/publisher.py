@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 import time
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,7 @@ from beam_hedge.batch import seal
 from beam_hedge.channel_factory import make_channel_factory
 from beam_hedge.channels import Channels
 from beam_hedge.engine import join_engine
-from beam_hedge.errors import InvalidSettingError, PublisherClosedError, WrongThreadError
+from beam_hedge.errors import EngineDiedError, InvalidSettingError, PublisherClosedError, WrongThreadError
 from beam_hedge.flow_control import FlowController
 from beam_hedge.publish_futures import PublishFutures
 from beam_hedge.settings import (
@@ -40,11 +42,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from beam_hedge.batch import Batch
-    from beam_hedge.errors import EngineDiedError
     from beam_hedge.message import MessageLike
     from beam_hedge.outcome import PublishOutcome
-
-_CLOSED = "this publisher is closed; make a new one"
 
 
 class HedgingPublisher:
@@ -106,6 +105,7 @@ class HedgingPublisher:
         self._flow = FlowController(check_flow_control(flow_control))
         self._bucket = token_bucket or make_token_bucket(settings)
         self._closed = False
+        self._closing: asyncio.Task[None] | None = None
         self._futures = PublishFutures()
 
         make_channel = make_channel_factory(client_options, credentials)
@@ -166,7 +166,7 @@ class HedgingPublisher:
         """Publishes a sealed batch; see `publish`."""
         self._engine.check_process()
         if self._closed:
-            raise PublisherClosedError(_CLOSED)
+            raise PublisherClosedError
         on_engine = self._engine.is_current_thread
         try:
             self._flow.acquire(batch.messages, len(batch.request), may_wait=not on_engine)
@@ -200,7 +200,8 @@ class HedgingPublisher:
         if not self._flow.wait_idle(timeout):
             self._futures.cancel_all()
             self._flow.wait_idle(2 * CANCELLATION_GRACE)
-        if self._engine.alive:
+        # An engine that has ended has closed the connections.
+        with contextlib.suppress(EngineDiedError):
             self._engine.run(self._shut_down)
         self._engine.wait_ended()
 
@@ -218,16 +219,22 @@ class HedgingPublisher:
         """
         self._engine.submit(self._engine.loop.call_later, delay, callback, *args)
 
-    def engine_died(self, error: EngineDiedError) -> None:
+    def engine_died(self) -> None:
         """Fails all that is out; called by the engine when its thread ends unexpectedly."""
-        self._flow.close(error, abandon=True)
-        self._futures.fail_all(error)
+        self._flow.close(EngineDiedError, abandon=True)
+        self._futures.fail_all()
 
     def _refuse_more(self) -> None:
         self._closed = True
-        self._flow.close(PublisherClosedError(_CLOSED))
+        self._flow.close(PublisherClosedError)
 
     async def _shut_down(self) -> None:
+        # Several threads may close it at once; all of them wait for the same end.
+        if self._closing is None:
+            self._closing = self._engine.loop.create_task(self._close_channels())
+        await asyncio.shield(self._closing)
+
+    async def _close_channels(self) -> None:
         await self._channels.close()
         self._engine.leave(self)
 

@@ -6,7 +6,6 @@ Batching and flow control use google-cloud-pubsub's own types; only their values
 from __future__ import annotations
 
 import datetime as dt
-import math
 from dataclasses import dataclass
 
 from google.cloud.pubsub_v1.types import BatchSettings, LimitExceededBehavior, PublishFlowControl
@@ -73,7 +72,7 @@ class RetrySettings:
         retry_delay_multiplier: What the wait grows by after each try; 1 to 100. Default 4.
         max_retry_delay: Longest wait between two tries; at least initial_retry_delay. Default 60.
 
-    All durations are more than 0 and at most one day.
+    All durations are at least 1 ms and at most one day.
 
     Raises:
         InvalidSettingError: A value is outside its limits.
@@ -202,7 +201,7 @@ def _number(field: str, value: object, least: float, most: float) -> float:
     allowed = f"a number from {least:g} to {most:g}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidSettingError(field, value, allowed)
-    if not math.isfinite(value) or not least <= value <= most:
+    if not least <= value <= most:
         raise InvalidSettingError(field, value, allowed)
     return float(value)
 

@@ -10,6 +10,7 @@ from beam_hedge.errors import InvalidSettingError
 # characters is left to the service: emulators take shorter ones.
 _PROJECT = r"(?:[a-z0-9][a-z0-9.-]*[a-z0-9]:)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _TOPIC_ID = r"[A-Za-z](?:[A-Za-z0-9._~+-]|%[0-9A-Fa-f]{2}){0,254}"
+_MAX_LENGTH = 512
 _TOPIC = re.compile(f"projects/(?P<project>{_PROJECT})/topics/(?P<topic_id>{_TOPIC_ID})")
 _ALLOWED = (
     "'projects/PROJECT/topics/TOPIC', where TOPIC starts with a letter, does not start with 'goog' and has at "
@@ -33,7 +34,7 @@ def parse_topic(topic: object) -> tuple[str, str]:
         >>> parse_topic("projects/my-project/topics/orders")
         ('my-project', 'orders')
     """
-    match = _TOPIC.fullmatch(topic) if isinstance(topic, str) else None
+    match = _TOPIC.fullmatch(topic) if isinstance(topic, str) and len(topic) <= _MAX_LENGTH else None
     if match is None or match["topic_id"].startswith("goog"):
         raise InvalidSettingError("topic", topic, _ALLOWED)
     return match["project"], match["topic_id"]
