@@ -34,6 +34,8 @@ _OWN_OPTIONS = (
     ("grpc.enable_retries", 0),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
+    # A status with a long text would otherwise arrive as another status.
+    ("grpc.max_metadata_size", 4 * 1024 * 1024),
     ("grpc.keepalive_time_ms", 30_000),
 )
 

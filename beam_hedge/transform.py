@@ -11,9 +11,10 @@ from apache_beam.io.gcp.pubsub import PubsubMessage
 from apache_beam.options.value_provider import ValueProvider
 from apache_beam.transforms.display import DisplayDataItem
 
-from beam_hedge.dead_letters import TAG, to_error_record, to_yaml_row, yaml_output
+from beam_hedge.dead_letters import TAG, FailedMessage, to_error_record, to_yaml_row, yaml_output
 from beam_hedge.errors import InvalidSettingError
 from beam_hedge.labels import Labels
+from beam_hedge.outcome import PublishOutcome
 from beam_hedge.publisher_config import from_mapping, make_config
 from beam_hedge.settings import (
     DEFAULT_BATCH_SETTINGS,
@@ -177,10 +178,11 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
                 | "KeepIds" >> beam.Reshuffle()
             )
             element_type = tuple[str, element_type]
-        outputs = elements | "Publish" >> beam.ParDo(self._write_fn()).with_input_types(
-            element_type
-        ).with_outputs(TAG, main="published")
+        publish = beam.ParDo(self._write_fn()).with_input_types(element_type).with_output_types(PublishOutcome)
+        outputs = elements | "Publish" >> publish.with_outputs(TAG, main="published")
         published, failed = outputs["published"], outputs[TAG]
+        # Beam takes every output to be of the main one's type.
+        failed.element_type = FailedMessage
         if self._yaml_output is not None:
             return {"good": published, self._yaml_output: failed | "ToRows" >> beam.Map(to_yaml_row)}
         if self._error_handler is not None:
