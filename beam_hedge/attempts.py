@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from beam_hedge.batch import Batch
-    from beam_hedge.interfaces import Call, Clock, Connections, Handle
+    from beam_hedge.interfaces import Call, Clock, Connections, Handle, Trace
     from beam_hedge.settings import HedgingSettings, RetrySettings
     from beam_hedge.token_bucket import TokenBucket
 
@@ -67,6 +67,7 @@ class BatchAttempts:
         publish_start_time_ns: The same moment in nanoseconds since the epoch, for the server.
         on_outcome: Called once with what became of the batch; with `None` if the caller cancelled it.
         on_ended: Called once after that, when no attempt is out any more or `CANCELLATION_GRACE` has passed.
+        trace: What watches the attempts. Default: nothing.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class BatchAttempts:
         publish_start_time_ns: int,
         on_outcome: Callable[[PublishOutcome | PublishError | None], object],
         on_ended: Callable[[], object],
+        trace: Trace | None = None,
     ) -> None:
         self._policy = policy
         self._batch: Batch | None = batch
@@ -86,6 +88,7 @@ class BatchAttempts:
         self._publish_start_time_ns = publish_start_time_ns
         self._on_outcome = on_outcome
         self._on_ended = on_ended
+        self._trace = trace
         self._deadline = 0.0
         self._live: list[_Attempt] = []
         self._timers: dict[str, Handle] = {}
@@ -120,6 +123,8 @@ class BatchAttempts:
         attempt = _Attempt(hedge, connection, call)
         self._live.append(attempt)
         call.add_done_callback(functools.partial(self._attempt_ended, attempt))
+        if self._trace is not None:
+            call.add_done_callback(self._trace.attempt(hedge, connection))
 
     def _set_hedge_timer(self, now: float) -> None:
         if self._policy.settings is not None:

@@ -71,6 +71,14 @@ class Call(Protocol):
         ...
 
 
+class Trace(Protocol):
+    """Watches a batch's attempts."""
+
+    def attempt(self, hedge: int, connection: int) -> Callable[[Call], None]:
+        """Notes that an attempt was sent; returns what to call when it has ended."""
+        ...
+
+
 class Connections(Protocol):
     """Sends requests, each on one of a few connections."""
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from beam_hedge.channel_factory import emulator_host
 from beam_hedge.engine import check_not_forked
 from beam_hedge.errors import EngineDiedError
-from beam_hedge.publisher import HedgingPublisher, make_token_bucket
+from beam_hedge.publisher import HedgingPublisher
+from beam_hedge.token_bucket import make_token_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,6 +142,7 @@ def _make_publisher(config: PublisherConfig, bucket: TokenBucket) -> HedgingPubl
         client_options=config.client_options,
         credentials=config.credentials,
         token_bucket=bucket,
+        enable_open_telemetry_tracing=config.tracing,
     )
 
 

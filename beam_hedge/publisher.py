@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import time
 from typing import TYPE_CHECKING, Any
 
 from google.cloud.pubsub_v1.publisher.exceptions import FlowControlLimitError
+from opentelemetry import context
 
-from beam_hedge.attempts import CANCELLATION_GRACE, BatchAttempts, Policy
+from beam_hedge.attempts import CANCELLATION_GRACE, Policy
 from beam_hedge.batch import seal
 from beam_hedge.channel_factory import make_channel_factory
 from beam_hedge.channels import Channels
+from beam_hedge.dispatcher import Dispatcher
 from beam_hedge.engine import join_engine
 from beam_hedge.errors import EngineDiedError, InvalidSettingError, PublisherClosedError, WrongThreadError
 from beam_hedge.flow_control import FlowController
 from beam_hedge.publish_futures import PublishFutures
-from beam_hedge.settings import (
-    DEFAULT_CONNECTIONS,
-    DEFAULT_FLOW_CONTROL,
-    HedgingSettings,
-    RetrySettings,
-    check_connections,
-    check_delay_fits,
-    check_flow_control,
-    check_hedging_settings,
-    check_retry_settings,
-)
-from beam_hedge.token_bucket import TokenBucket
+from beam_hedge.publisher_config import make_config
+from beam_hedge.settings import DEFAULT_CONNECTIONS, DEFAULT_FLOW_CONTROL, HedgingSettings, RetrySettings
+from beam_hedge.token_bucket import make_token_bucket
 from beam_hedge.topics import parse_topic
+from beam_hedge.tracing import PublishTrace
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -44,6 +37,7 @@ if TYPE_CHECKING:
     from beam_hedge.batch import Batch
     from beam_hedge.message import MessageLike
     from beam_hedge.outcome import PublishOutcome
+    from beam_hedge.token_bucket import TokenBucket
 
 
 class HedgingPublisher:
@@ -66,6 +60,8 @@ class HedgingPublisher:
         credentials: Default: application default credentials. None are sent to an emulator, which is used
             when the environment names one in `PUBSUB_EMULATOR_HOST`.
         token_bucket: A bucket to go on with. Default: a new one, as the settings say.
+        enable_open_telemetry_tracing: Whether each batch is a span, with its attempts as spans below it.
+            Default False, as in google-cloud-pubsub.
 
     Raises:
         InvalidSettingError: An argument is outside its limits, or the hedge delay is not shorter than the
@@ -94,21 +90,27 @@ class HedgingPublisher:
         client_options: ClientOptions | dict[str, Any] | None = None,
         credentials: Credentials | None = None,
         token_bucket: TokenBucket | None = None,
+        enable_open_telemetry_tracing: bool = False,
     ) -> None:
-        if topic is not None:
-            parse_topic(topic)
-        check_hedging_settings(settings)
-        check_retry_settings(retry_settings)
-        check_delay_fits(settings, retry_settings)
-        check_connections(connections)
+        config = make_config(
+            topic=topic,
+            settings=settings,
+            retry_settings=retry_settings,
+            flow_control=flow_control,
+            connections=connections,
+            client_options=client_options,
+            credentials=credentials,
+            tracing=enable_open_telemetry_tracing,
+        )
         self._topic = topic
-        self._flow = FlowController(check_flow_control(flow_control))
-        self._bucket = token_bucket or make_token_bucket(settings)
+        self._flow = FlowController(config.flow_control)
+        self._bucket = token_bucket or make_token_bucket(config.settings)
+        self._futures = PublishFutures()
+        self._tracing = config.tracing
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
-        self._futures = PublishFutures()
 
-        make_channel = make_channel_factory(client_options, credentials)
+        make_channel = make_channel_factory(config.client_options, credentials)
 
         async def open_channels() -> Channels:
             return Channels(make_channel, connections)
@@ -119,7 +121,8 @@ class HedgingPublisher:
         except BaseException:
             self._engine.leave(self)
             raise
-        self._policy = Policy(self._engine.loop, self._channels, self._bucket, settings, retry_settings)
+        policy = Policy(self._engine.loop, self._channels, self._bucket, config.settings, config.retry_settings)
+        self._dispatcher = Dispatcher(policy, self._engine, self._flow, self._futures)
 
     @property
     def token_bucket(self) -> TokenBucket:
@@ -176,7 +179,8 @@ class HedgingPublisher:
             raise WrongThreadError(f"publishing from a callback would wait for ever: {error}") from error
         future = self._futures.open()
         try:
-            self._engine.submit(self._start, future, batch, time.monotonic(), time.time_ns())
+            trace = PublishTrace(batch, context.get_current()) if self._tracing else None
+            self._engine.submit(self._dispatcher.start, future, batch, time.monotonic(), time.time_ns(), trace)
         except BaseException:
             if self._futures.forget(future):
                 self._flow.release(batch.messages, len(batch.request))
@@ -238,31 +242,6 @@ class HedgingPublisher:
         await self._channels.close()
         self._engine.leave(self)
 
-    def _start(
-        self,
-        future: concurrent.futures.Future[PublishOutcome],
-        batch: Batch,
-        accepted: float,
-        start_time_ns: int,
-    ) -> None:
-        attempts = BatchAttempts(
-            self._policy,
-            batch,
-            accepted=accepted,
-            publish_start_time_ns=start_time_ns,
-            on_outcome=functools.partial(self._futures.settle, future),
-            on_ended=functools.partial(self._flow.release, batch.messages, len(batch.request)),
-        )
-        # Called at once if the future has been cancelled by now.
-        future.add_done_callback(functools.partial(self._cancel_attempts, attempts))
-        attempts.start()
-
-    def _cancel_attempts(
-        self, attempts: BatchAttempts, future: concurrent.futures.Future[PublishOutcome]
-    ) -> None:
-        if future.cancelled() and self._engine.alive:
-            self._engine.submit(attempts.cancel)
-
     def __enter__(self) -> Self:
         return self
 
@@ -272,10 +251,3 @@ class HedgingPublisher:
     def __repr__(self) -> str:
         state = "open" if self.usable else "closed"
         return f"<HedgingPublisher {self._topic} {state} {self._bucket!r} {self._channels!r} {self._flow!r}>"
-
-
-def make_token_bucket(settings: HedgingSettings | None) -> TokenBucket:
-    """Returns a new bucket as the settings say; one that stays empty if there is no hedging."""
-    if settings is None:
-        return TokenBucket(max_tokens=0, refill_ratio=0.0)
-    return TokenBucket(settings.max_tokens, settings.refill_ratio, settings.initial_tokens)

@@ -17,10 +17,12 @@ from beam_hedge.settings import (
     RetrySettings,
     check_connections,
     check_delay_fits,
+    check_flag,
     check_flow_control,
     check_hedging_settings,
     check_retry_settings,
 )
+from beam_hedge.topics import parse_topic
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials
@@ -43,6 +45,7 @@ class PublisherConfig:
     connections: int
     client_options: client_options_lib.ClientOptions | None = field(default=None, compare=False, repr=False)
     credentials: Credentials | None = field(default=None, compare=False, repr=False)
+    tracing: bool = False
     fingerprints: tuple[str | None, str | None] = (None, None)
 
 
@@ -55,12 +58,15 @@ def make_config(
     connections: int,
     client_options: client_options_lib.ClientOptions | dict[str, Any] | None,
     credentials: Credentials | None,
+    tracing: bool,
 ) -> PublisherConfig:
     """Checks what makes a publisher. Mappings, as YAML has them, stand for the settings' classes.
 
     Raises:
         InvalidSettingError: A value is not allowed.
     """
+    if topic is not None:
+        parse_topic(topic)
     hedging = check_hedging_settings(from_mapping(HedgingSettings, "settings", settings))
     retry = check_retry_settings(from_mapping(RetrySettings, "retry_settings", retry_settings))
     check_delay_fits(hedging, retry)
@@ -73,6 +79,7 @@ def make_config(
         connections=check_connections(connections),
         client_options=options,
         credentials=credentials,
+        tracing=check_flag("enable_open_telemetry_tracing", tracing),
         fingerprints=(_fingerprint("client_options", options), _fingerprint("credentials", credentials)),
     )
 

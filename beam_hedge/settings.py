@@ -179,6 +179,17 @@ def check_retry_settings(retry_settings: RetrySettings) -> RetrySettings:
     return retry_settings
 
 
+def check_flag(field: str, value: object) -> bool:
+    """Returns a flag.
+
+    Raises:
+        InvalidSettingError: It is neither True nor False.
+    """
+    if not isinstance(value, bool):
+        raise InvalidSettingError(field, value, "True or False")
+    return value
+
+
 def check_connections(connections: int) -> int:
     """Returns the number of connections of a publisher.
 

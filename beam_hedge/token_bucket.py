@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from beam_hedge.settings import HedgingSettings
 
 TOKEN = 1_000
 
@@ -50,3 +54,10 @@ class TokenBucket:
 
     def __repr__(self) -> str:
         return f"<TokenBucket {self.milli_tokens / TOKEN:.3f}/{self._capacity // TOKEN}>"
+
+
+def make_token_bucket(settings: HedgingSettings | None) -> TokenBucket:
+    """Returns a new bucket as the settings say; one that stays empty if there is no hedging."""
+    if settings is None:
+        return TokenBucket(max_tokens=0, refill_ratio=0.0)
+    return TokenBucket(settings.max_tokens, settings.refill_ratio, settings.initial_tokens)

@@ -23,6 +23,7 @@ from beam_hedge.settings import (
     HedgingSettings,
     RetrySettings,
     check_batch_settings,
+    check_flag,
 )
 from beam_hedge.topics import parse_topic
 from beam_hedge.tracking_write_fn import TrackingWriteFn
@@ -88,6 +89,8 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
             the PCollections `good` and `name`.
         with_outcomes: True: `published` of the result is a PCollection of the batches' `PublishOutcome`s. A
             batch then holds elements of one window only. Default False.
+        enable_open_telemetry_tracing: Whether each batch is an OpenTelemetry span, with its original and its
+            hedges as spans below it. Default False, as in google-cloud-pubsub.
 
     Raises:
         InvalidSettingError: An argument is outside its limits. Raised when the transform is built.
@@ -126,6 +129,7 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
         dead_letter: bool = False,
         error_handling: Mapping[str, Any] | None = None,
         with_outcomes: bool = False,
+        enable_open_telemetry_tracing: bool = False,
     ) -> None:
         super().__init__()
         self._topic = topic
@@ -137,17 +141,18 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
             connections=connections,
             client_options=client_options,
             credentials=credentials,
+            tracing=enable_open_telemetry_tracing,
         )
         self._batch_settings = check_batch_settings(
             from_mapping(type(DEFAULT_BATCH_SETTINGS), "batch_settings", batch_settings)
         )
-        self._with_attributes = _check_flag("with_attributes", with_attributes)
-        self._with_outcomes = _check_flag("with_outcomes", with_outcomes)
+        self._with_attributes = check_flag("with_attributes", with_attributes)
+        self._with_outcomes = check_flag("with_outcomes", with_outcomes)
         self._labels = Labels(id_label, timestamp_attribute)
-        self._dead_letter = _check_flag("dead_letter", dead_letter)
+        self._dead_letter = check_flag("dead_letter", dead_letter)
         self._yaml_output = yaml_output(error_handling)
         self._error_handler: ErrorHandler | None = None
-        if _check_flag("publish_with_ordering_key", publish_with_ordering_key):
+        if check_flag("publish_with_ordering_key", publish_with_ordering_key):
             allowed = _ORDERING_WITHOUT_HEDGING if self._config.settings is None else _ORDERING_WITH_HEDGING
             raise InvalidSettingError("publish_with_ordering_key", publish_with_ordering_key, allowed)
         self._check_one_way()
@@ -260,12 +265,6 @@ def _static_topic(topic: str | ValueProvider | Callable[[Any], str]) -> str | No
 
 def _with_id(element: Any) -> tuple[str, Any]:
     return uuid.uuid4().hex, element
-
-
-def _check_flag(field: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidSettingError(field, value, "True or False")
-    return value
 
 
 def _plain(value: object) -> object:
