@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
@@ -93,6 +93,7 @@ class BatchAttempts:
         self._live: list[_Attempt] = []
         self._timers: dict[str, Handle] = {}
         self._failed = False
+        self._ended = False
         self._retries = 0
         self._hedges = 0
         self._hedges_failed = 0
@@ -191,41 +192,29 @@ class BatchAttempts:
 
     def _succeed(self, winner: int, message_ids: tuple[str, ...]) -> None:
         self._policy.bucket.refill()
+        latency = self._policy.clock.time() - self._accepted
         self._resolve(
             PublishOutcome(
-                topic=self._topic,
-                message_ids=message_ids,
-                attempts=1 + self._retries + self._hedges,
-                hedges=self._hedges,
-                winner=winner,
-                retries=self._retries,
-                latency=self._policy.clock.time() - self._accepted,
-                hedges_failed=self._hedges_failed,
-                hedges_throttled=self._hedges_throttled,
-                attempts_cancelled=len(self._live),
-                messages=self._messages,
-                request_bytes=self._size,
-                refusals=tuple(self._refusals),
+                topic=self._topic, message_ids=message_ids, winner=winner, latency=latency, **self._counts()
             )
         )
 
     def _fail(self, refusal: Refusal) -> None:
-        self._resolve(
-            PublishError(
-                self._topic,
-                refusal.status,
-                refusal.details,
-                messages=self._messages,
-                request_bytes=self._size,
-                attempts=1 + self._retries + self._hedges,
-                retries=self._retries,
-                hedges=self._hedges,
-                hedges_failed=self._hedges_failed,
-                hedges_throttled=self._hedges_throttled,
-                attempts_cancelled=len(self._live),
-                refusals=tuple(self._refusals),
-            )
-        )
+        self._resolve(PublishError(self._topic, refusal.status, refusal.details, **self._counts()))
+
+    def _counts(self) -> dict[str, Any]:
+        """Returns what an outcome and an error have in common."""
+        return {
+            "messages": self._messages,
+            "request_bytes": self._size,
+            "attempts": 1 + self._retries + self._hedges,
+            "retries": self._retries,
+            "hedges": self._hedges,
+            "hedges_failed": self._hedges_failed,
+            "hedges_throttled": self._hedges_throttled,
+            "attempts_cancelled": len(self._live),
+            "refusals": tuple(self._refusals),
+        }
 
     def _resolve(self, result: PublishOutcome | PublishError | None) -> None:
         self._batch = None
@@ -245,8 +234,9 @@ class BatchAttempts:
         grace = self._timers.pop("grace", None)
         if grace is not None:
             grace.cancel()
-        on_ended, self._on_ended = self._on_ended, _nothing
-        on_ended()
+        if not self._ended:
+            self._ended = True
+            self._on_ended()
 
     def _set_timer(self, name: str, when: float, callback: Callable[[], object]) -> None:
         self._timers[name] = self._policy.clock.call_at(when, self._after_answers, callback)
@@ -259,7 +249,3 @@ class BatchAttempts:
             self._policy.clock.call_soon(self._after_answers, callback, turns - 1)
         else:
             callback()
-
-
-def _nothing() -> None:
-    """Stands where `on_ended` was, once that has been called."""

@@ -155,8 +155,7 @@ class HedgingPublisher:
             PublisherClosedError: The publisher is closed.
             WrongThreadError: This is a callback of such a future, and flow control would make it wait for
                 ever.
-            google.cloud.pubsub_v1.publisher.exceptions.FlowControlLimitError: Flow control is at its limit
-                and set to raise.
+            FlowControlLimitError: google-cloud-pubsub's; flow control is at its limit and set to raise.
         """
         if topic is not None:
             parse_topic(topic)
@@ -200,7 +199,8 @@ class HedgingPublisher:
         self._engine.check_process()
         if self._engine.is_current_thread:
             raise WrongThreadError("close() waits for the engine's thread, so a callback cannot call it")
-        self._refuse_more()
+        self._closed = True
+        self._flow.close(PublisherClosedError)
         if not self._flow.wait_idle(timeout):
             self._futures.cancel_all()
             self._flow.wait_idle(2 * CANCELLATION_GRACE)
@@ -211,7 +211,8 @@ class HedgingPublisher:
 
     def close_soon(self) -> None:
         """Closes without waiting; for the engine's own thread. What is out is cancelled."""
-        self._refuse_more()
+        self._closed = True
+        self._flow.close(PublisherClosedError)
         self._futures.cancel_all()
         self._engine.loop.create_task(self._shut_down())
 
@@ -227,10 +228,6 @@ class HedgingPublisher:
         """Fails all that is out; called by the engine when its thread ends unexpectedly."""
         self._flow.close(EngineDiedError, abandon=True)
         self._futures.fail_all()
-
-    def _refuse_more(self) -> None:
-        self._closed = True
-        self._flow.close(PublisherClosedError)
 
     async def _shut_down(self) -> None:
         # Several threads may close it at once; all of them wait for the same end.

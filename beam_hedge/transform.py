@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-import uuid
 from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
 from apache_beam.io.gcp.pubsub import PubsubMessage
 from apache_beam.options.value_provider import ValueProvider
-from apache_beam.transforms.display import DisplayDataItem
 
+from beam_hedge.add_ids import AddIds
 from beam_hedge.dead_letters import TAG, FailedMessage, to_error_record, to_yaml_row, yaml_output
+from beam_hedge.display import display_items
 from beam_hedge.errors import InvalidSettingError
 from beam_hedge.labels import Labels
 from beam_hedge.outcome import PublishOutcome
@@ -175,13 +174,7 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
         """Adds the publishing step, and before it the one that gives ids, if there is an id label."""
         element_type: Any = PubsubMessage if self._with_attributes else bytes | str
         if self._labels.id_label is not None:
-            ids = beam.Map(_with_id).with_input_types(element_type)
-            elements = (
-                elements
-                | "AddIds" >> ids.with_output_types(tuple[str, element_type])
-                # An id must not change when the write step is tried again.
-                | "KeepIds" >> beam.Reshuffle()
-            )
+            elements = elements | AddIds(element_type)
             element_type = tuple[str, element_type]
         publish = beam.ParDo(self._write_fn()).with_input_types(element_type).with_output_types(PublishOutcome)
         outputs = elements | "Publish" >> publish.with_outputs(TAG, main="published")
@@ -196,28 +189,16 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
 
     def display_data(self) -> dict[str, Any]:
         """Shows the settings in the runner's console."""
-        config = self._config
-        items: dict[str, Any] = {
-            "topic": config.topic or self._topic,
-            "hedging": config.settings is not None,
-            "with_attributes": self._with_attributes,
-            "id_label": self._labels.id_label,
-            "timestamp_attribute": self._labels.timestamp_attribute,
-            "dead_letter": self._refusals_are_outputs,
-            "connections": config.connections,
-        }
-        for prefix, values in (
-            ("", dataclasses.asdict(config.settings) if config.settings else {}),
-            ("retry_", dataclasses.asdict(config.retry_settings)),
-            ("batch_", self._batch_settings._asdict()),
-            ("flow_control_", config.flow_control._asdict()),
-        ):
-            items.update({prefix + name: value for name, value in values.items()})
-        return {
-            name: DisplayDataItem(_plain(value), label=name.replace("_", " "))
-            for name, value in items.items()
-            if value is not None
-        }
+        topic = self._config.topic or str(self._topic)
+        return display_items(
+            self._config,
+            self._batch_settings,
+            topic=topic,
+            with_attributes=self._with_attributes,
+            id_label=self._labels.id_label,
+            timestamp_attribute=self._labels.timestamp_attribute,
+            dead_letter=self._refusals_are_outputs,
+        )
 
     @property
     def _refusals_are_outputs(self) -> bool:
@@ -261,11 +242,3 @@ def _static_topic(topic: str | ValueProvider | Callable[[Any], str]) -> str | No
         return None
     parse_topic(topic)
     return str(topic)
-
-
-def _with_id(element: Any) -> tuple[str, Any]:
-    return uuid.uuid4().hex, element
-
-
-def _plain(value: object) -> object:
-    return value if isinstance(value, bool | int | float) else str(value)

@@ -1,0 +1,36 @@
+"""What the runner's console shows of the sink."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from apache_beam.transforms.display import DisplayDataItem
+
+if TYPE_CHECKING:
+    from google.cloud.pubsub_v1.types import BatchSettings
+
+    from beam_hedge.publisher_config import PublisherConfig
+
+
+def display_items(
+    config: PublisherConfig, batch_settings: BatchSettings, **more: bool | str | None
+) -> dict[str, DisplayDataItem]:
+    """Returns the settings as Beam's display data; what is unset is left out."""
+    items: dict[str, Any] = {**more, "hedging": config.settings is not None, "connections": config.connections}
+    for prefix, values in (
+        ("", dataclasses.asdict(config.settings) if config.settings else {}),
+        ("retry_", dataclasses.asdict(config.retry_settings)),
+        ("batch_", batch_settings._asdict()),
+        ("flow_control_", config.flow_control._asdict()),
+    ):
+        items.update({prefix + name: value for name, value in values.items()})
+    return {
+        name: DisplayDataItem(_plain(value), label=name.replace("_", " "))
+        for name, value in items.items()
+        if value is not None
+    }
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, bool | int | float) else str(value)
