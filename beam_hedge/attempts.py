@@ -222,18 +222,17 @@ class BatchAttempts:
             timer.cancel()
         self._timers.clear()
         self._on_outcome(result)
-        if not self._live:
-            self._end()
-            return
         for attempt in self._live:
             attempt.call.cancel()
-        clock = self._policy.clock
-        self._timers["grace"] = clock.call_at(clock.time() + CANCELLATION_GRACE, self._end)
+        if self._live:
+            clock = self._policy.clock
+            self._timers["grace"] = clock.call_at(clock.time() + CANCELLATION_GRACE, self._end)
+        else:
+            self._end()
 
     def _end(self) -> None:
-        grace = self._timers.pop("grace", None)
-        if grace is not None:
-            grace.cancel()
+        for timer in self._timers.values():
+            timer.cancel()
         if not self._ended:
             self._ended = True
             self._on_ended()
