@@ -26,6 +26,8 @@ INSTALL_REQUIRES = [
     "google-api-core>=2.28",
     "google-cloud-pubsub>=2.41",
     "grpcio>=1.63",
+    # google-cloud-pubsub needs it as well.
+    "opentelemetry-api>=1.27",
     "protobuf>=6.33.5",
 ]
 
@@ -40,9 +42,10 @@ BENCH = [
 
 TEST = [
     # Settings must survive every pickler that a pipeline may name; Beam uses a cloudpickle of its own.
-    "apache-beam[dill]>=2.69",
+    "apache-beam[dill,yaml]>=2.69",
     "cloudpickle>=3.0",
     "hypothesis>=6.100",
+    "opentelemetry-sdk>=1.27",
     "pytest>=8.2",
     "pytest-timeout>=2.3",
     # A test builds the wheel and the sdist with this interpreter's own setuptools.

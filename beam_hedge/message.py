@@ -125,7 +125,7 @@ def check_attribute_name(name: str) -> None:
     Raises:
         InvalidMessageError: The name is no text, empty, too long, or reserved.
     """
-    _key_field(name)
+    _attribute_head(name, 0)
 
 
 def encode_topic(topic: str) -> bytes:
@@ -152,30 +152,33 @@ def _encode_fields(data: bytes, attributes: Mapping[str, str]) -> bytes:
         raise InvalidMessageError(
             f"a message has {len(attributes)} attributes; at most {MAX_ATTRIBUTES} are allowed"
         )
-    fields = [_DATA, _varint(len(data)), data] if data else []
+    parts = [_DATA, _varint(len(data)), data] if data else []
     for key, value in attributes.items():
-        fields.append(_encode_attribute(key, value))
-    body = b"".join(fields)
+        encoded = _encode_value(key, value)
+        parts.append(_attribute_head(key, len(encoded)))
+        parts.append(encoded)
+    body = b"".join(parts)
     return b"".join((_MESSAGE, _varint(len(body)), body))
 
 
-def _encode_attribute(key: str, value: str) -> bytes:
-    key_field = _key_field(key)
+def _encode_value(key: str, value: str) -> bytes:
     if not isinstance(value, str):
         raise InvalidMessageError(f"attribute {_name(key)} must have a str value, got {type(value).__name__}")
-    encoded = _utf8(value, f"attribute {_name(key)}")
+    try:
+        encoded = value.encode()
+    except UnicodeEncodeError:
+        raise _surrogate(f"attribute {_name(key)}") from None
     if len(encoded) > MAX_VALUE_BYTES:
         raise InvalidMessageError(
             f"attribute {_name(key)} has a value of {len(encoded)} B; at most {MAX_VALUE_BYTES} B are allowed"
         )
-    value_head = _value_head(len(encoded))
-    size = len(key_field) + len(value_head) + len(encoded)
-    return b"".join((_ATTRIBUTE, _varint(size), key_field, value_head, encoded))
+    return encoded
 
 
-# Attribute names repeat from message to message; an error is not cached.
-@functools.lru_cache(maxsize=4096)
-def _key_field(key: str) -> bytes:
+# Attribute names and the lengths of their values repeat from message to message; an error is not cached.
+@functools.lru_cache(maxsize=16_384)
+def _attribute_head(key: str, value_size: int) -> bytes:
+    """Encodes all of an attribute but its value."""
     if not isinstance(key, str):
         raise InvalidMessageError(f"an attribute's key must be a str, got {type(key).__name__}")
     encoded = _utf8(key, f"the attribute key {_name(key)}")
@@ -189,18 +192,14 @@ def _key_field(key: str) -> bytes:
         raise InvalidMessageError(
             f"the attribute key {_name(key)} starts with 'goog', which the service reserves"
         )
-    return b"".join((_KEY, _varint(len(encoded)), encoded))
+    fields = b"".join((_KEY, _varint(len(encoded)), encoded, _VALUE, _varint(value_size)))
+    return b"".join((_ATTRIBUTE, _varint(len(fields) + value_size), fields))
 
 
 @functools.lru_cache(maxsize=4096)
 def _data_head(size: int) -> bytes:
     data_head = _DATA + _varint(size)
     return _MESSAGE + _varint(len(data_head) + size) + data_head
-
-
-@functools.lru_cache(maxsize=MAX_VALUE_BYTES + 1)
-def _value_head(size: int) -> bytes:
-    return _VALUE + _varint(size)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -215,9 +214,13 @@ def _varint(number: int) -> bytes:
 
 def _utf8(text: str, what: str) -> bytes:
     try:
-        return text.encode("utf-8")
+        return text.encode()
     except UnicodeEncodeError:
-        raise InvalidMessageError(f"{what} holds a lone surrogate, which UTF-8 cannot encode") from None
+        raise _surrogate(what) from None
+
+
+def _surrogate(what: str) -> InvalidMessageError:
+    return InvalidMessageError(f"{what} holds a lone surrogate, which UTF-8 cannot encode")
 
 
 def _name(key: object) -> str:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 # So many topics may have an open batch at once; then all are sent.
 _MAX_OPEN_BATCHES = 100
-_END_OF_TIME = GlobalWindow().max_timestamp()
+_NO_TIME = MIN_TIMESTAMP.micros
+_END_OF_TIME = GlobalWindow().max_timestamp().micros
 
 
 class TrackingWriteFn(WriteFn):
@@ -165,8 +166,8 @@ class TrackingWriteFn(WriteFn):
 
 
 def _event_time_ms(windowed_value: WindowedValue) -> int:
-    timestamp = windowed_value.timestamp
-    if MIN_TIMESTAMP < timestamp < _END_OF_TIME:
-        return int(timestamp.micros // 1000)
+    micros: int = windowed_value.timestamp.micros
+    if _NO_TIME < micros < _END_OF_TIME:
+        return micros // 1000
     # Beam's way to say that an element has no time of its own.
     return time.time_ns() // 1_000_000

@@ -8,38 +8,77 @@ benchmarks.write_cost`.
 from __future__ import annotations
 
 import argparse
+import itertools
 import resource
 import statistics
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
+from apache_beam.io.gcp.pubsub import PubsubMessage
 
-from beam_hedge import HedgingSettings, WriteToPubSubHedged
+from beam_hedge import WriteToPubSubHedged
+from beam_hedge.add_ids import AddIds
 from benchmarks.server import served_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-_MESSAGE = b"x" * 1024
+    from apache_beam.pvalue import PCollection
 
-
-def _messages(count: int) -> Iterator[bytes]:
-    for _ in range(count):
-        yield _MESSAGE
+_DATA = b"x" * 1024
+_MESSAGE = PubsubMessage(_DATA, {f"attribute{number}": f"value {number}" for number in range(5)})
 
 
-def _run(sink: Callable[[beam.PCollection[bytes]], object], count: int) -> tuple[float, float]:
+@dataclass(frozen=True)
+class Case:
+    """One way to write, and what the same pipeline costs without the write step."""
+
+    element: bytes | PubsubMessage
+    sink: Callable[[PCollection[Any]], object]
+    count: int
+    base: Callable[[PCollection[Any]], object]
+
+
+def _nothing(elements: PCollection[Any]) -> object:
+    return elements | "Nothing" >> beam.Map(lambda _element: None)
+
+
+def _ids_only(elements: PCollection[Any]) -> object:
+    return elements | AddIds(PubsubMessage) | "Nothing" >> beam.Map(lambda _pair: None)
+
+
+def _run(
+    element: bytes | PubsubMessage, write: Callable[[PCollection[Any]], object], count: int
+) -> tuple[float, float]:
     """Returns the seconds of CPU of this process and of wall time that a pipeline takes."""
     pipeline = beam.Pipeline(runner="FnApiRunner")
-    messages = (
-        pipeline | beam.Create([count], reshuffle=False) | beam.FlatMap(_messages).with_output_types(bytes)
-    )
-    sink(messages)
+    repeat = beam.FlatMap(lambda number: itertools.repeat(element, number))
+    write(pipeline | beam.Create([count], reshuffle=False) | repeat.with_output_types(type(element)))
     before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     pipeline.run().wait_until_finish()
     after, end = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, end - start
+
+
+def _cases(topic: str, messages: int) -> dict[str, Case]:
+    full = WriteToPubSubHedged(
+        topic, with_attributes=True, id_label="id", timestamp_attribute="time", dead_letter=True
+    )
+    few = max(messages // 10, 1)
+    return {
+        "bytes": Case(_DATA, WriteToPubSubHedged(topic).__ror__, messages, _nothing),
+        "bytes, settings=None": Case(_DATA, WriteToPubSubHedged(topic, None).__ror__, messages, _nothing),
+        "5 attributes": Case(
+            _MESSAGE, WriteToPubSubHedged(topic, with_attributes=True).__ror__, messages, _nothing
+        ),
+        "5 attributes, id, timestamp, dead letters": Case(_MESSAGE, full.__ror__, few, _ids_only),
+        "bytes, beam.io.WriteToPubSub": Case(_DATA, beam.io.WriteToPubSub(topic).__ror__, few, _nothing),
+        "5 attributes, beam.io.WriteToPubSub": Case(
+            _MESSAGE, beam.io.WriteToPubSub(topic, with_attributes=True).__ror__, few, _nothing
+        ),
+    }
 
 
 def main() -> None:
@@ -48,31 +87,16 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=200_000, help="messages of a run of this sink")
     parser.add_argument("--runs", type=int, default=3)
     args = parser.parse_args()
+    costs: dict[str, list[float]] = {}
+    rates: dict[str, list[float]] = {}
     with served_topic() as topic:
-        sinks: dict[str, tuple[Callable[[beam.PCollection[bytes]], object], int]] = {
-            "no sink": (lambda messages: messages | beam.Map(lambda _: None), args.messages),
-            "WriteToPubSubHedged": (
-                lambda m: m | WriteToPubSubHedged(topic, HedgingSettings()),
-                args.messages,
-            ),
-            "WriteToPubSubHedged, settings=None": (
-                lambda m: m | WriteToPubSubHedged(topic, None),
-                args.messages,
-            ),
-            "beam.io.WriteToPubSub": (
-                lambda m: m | beam.io.WriteToPubSub(topic),
-                max(args.messages // 10, 1),
-            ),
-        }
-        costs: dict[str, list[float]] = {name: [] for name in sinks}
-        rates: dict[str, list[float]] = {name: [] for name in sinks}
         for _ in range(args.runs):
-            for name, (sink, count) in sinks.items():
-                cpu, wall = _run(sink, count)
-                base, _wall = _run(sinks["no sink"][0], count)
-                costs[name].append((cpu - base) / count * 1e6)
-                rates[name].append(count / wall)
-    print("| sink | CPU us/message | least | most | messages/s |\n|---|---|---|---|---|")
+            for name, case in _cases(topic, args.messages).items():
+                cpu, wall = _run(case.element, case.sink, case.count)
+                base, _wall = _run(case.element, case.base, case.count)
+                costs.setdefault(name, []).append((cpu - base) / case.count * 1e6)
+                rates.setdefault(name, []).append(case.count / wall)
+    print("| 1 KiB messages | CPU us/message | least | most | messages/s |\n|---|---|---|---|---|")
     for name, values in costs.items():
         median, rate = statistics.median(values), statistics.median(rates[name])
         print(f"| {name} | {median:.2f} | {min(values):.2f} | {max(values):.2f} | {rate:,.0f} |")
