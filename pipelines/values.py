@@ -1,0 +1,61 @@
+"""What the text after a flag may be: each function reads one kind of value, or says what is allowed."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentTypeError
+from decimal import Decimal
+
+from google.cloud.pubsub_v1.types import LimitExceededBehavior
+
+_TRUE = ("true", "yes", "on", "1")
+_FALSE = ("false", "no", "off", "0")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,100}")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
+_DURATION = re.compile(rf"(?P<number>{_NUMBER.pattern})\s*(?P<unit>ms|s|m|h|)", re.IGNORECASE)
+_SECONDS = {"": Decimal(1), "ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600)}
+_BEHAVIORS = {behavior.name.lower(): behavior for behavior in LimitExceededBehavior}
+
+
+def boolean(text: str) -> bool:
+    """Reads a word: true, yes, on, 1, or false, no, off, 0, in any case."""
+    word = text.strip().lower()
+    if word not in _TRUE + _FALSE:
+        raise ArgumentTypeError(f"must be true or false, got {text!r}")
+    return word in _TRUE
+
+
+def whole(text: str) -> int:
+    """Reads a whole number in plain digits."""
+    if not _WHOLE.fullmatch(text.strip()):
+        raise ArgumentTypeError(f"must be a whole number, got {text!r}")
+    return int(text)
+
+
+def number(text: str) -> float:
+    """Reads a decimal number."""
+    if not _NUMBER.fullmatch(text.strip()):
+        raise ArgumentTypeError(f"must be a number, got {text!r}")
+    return float(text)
+
+
+def duration(text: str) -> float:
+    """Reads a number with the unit ms, s, m or h, or without one, as seconds."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise ArgumentTypeError(f"must be a duration such as 0.5, 500ms or 2s, got {text!r}")
+    # Decimal: 0.7 s and 700 ms are the same float.
+    return float(Decimal(match["number"]) * _SECONDS[match["unit"].lower()])
+
+
+def behavior(text: str) -> str:
+    """Reads the name of a `LimitExceededBehavior`, in any case."""
+    word = text.strip().lower()
+    if word not in _BEHAVIORS:
+        raise ArgumentTypeError(f"must be one of {', '.join(sorted(_BEHAVIORS))}, got {text!r}")
+    return word
+
+
+def to_behavior(word: str) -> LimitExceededBehavior:
+    """Returns the `LimitExceededBehavior` of a name that `behavior` has read."""
+    return _BEHAVIORS[word]
