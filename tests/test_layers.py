@@ -54,7 +54,17 @@ LAYERS = [
     "yaml_io",
 ]
 # The rest works without Beam, and can be tested without it.
-IMPORT_BEAM = {"metrics", "write_fn", "dead_letters", "tracking_write_fn", "write_result", "display", "add_ids", "transform", "yaml_io"}
+IMPORT_BEAM = {
+    "metrics",
+    "write_fn",
+    "dead_letters",
+    "tracking_write_fn",
+    "write_result",
+    "display",
+    "add_ids",
+    "transform",
+    "yaml_io",
+}
 MOST_LINES = 250
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grpc
 import pytest
@@ -11,7 +12,9 @@ from google.pubsub_v1.types import PubsubMessage
 
 from beam_hedge import HedgingPublisher, HedgingSettings, PublishError, WriteToPubSubHedged
 from tests.beam.pipelines import RUNNERS, batches_of, close_publishers, run_pipeline
-from tests.emulator.emulator import Emulator
+
+if TYPE_CHECKING:
+    from tests.emulator.emulator import Emulator
 
 ELEMENTS = [b"line %d" % number for number in range(300)]
 PATIENCE = 60
@@ -46,7 +49,7 @@ def test_the_publisher_returns_the_ids_that_subscribers_see(emulator_host: Emula
     """An outcome's ids are those of the messages, in their order, attributes and all."""
     topic = emulator_host.create_topic()
     subscription = emulator_host.create_subscription(topic)
-    messages = [
+    messages: list[bytes | str | PubsubMessage] = [
         PubsubMessage(data=b"\x00\xff" * 1000, attributes={"k": "é" * 512, "topic": "t"}),
         PubsubMessage(attributes={"only": "attributes"}),
         b"bytes",
