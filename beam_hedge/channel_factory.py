@@ -82,5 +82,8 @@ def make_channel_factory(
         transport=functools.partial(PublisherGrpcTransport, channel=record),
     )
     client.transport.close()
+    # What the transport's own way to make channels would add.
+    found["default_scopes"] = PublisherGrpcTransport.AUTH_SCOPES
+    found["default_host"] = PublisherGrpcTransport.DEFAULT_HOST
     found["options"] = (*found.get("options", ()), *_OWN_OPTIONS)
     return functools.partial(grpc_helpers_async.create_channel, **found)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apache_beam as beam
 
 from beam_hedge.errors import MAX_DETAILS_BYTES, InvalidSettingError, bounded
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TAG = "failed"
 
@@ -54,8 +52,10 @@ def yaml_output(error_handling: Mapping[str, Any] | None) -> str | None:
     """
     if error_handling is None:
         return None
-    # Beam YAML adds the line that a mapping came from.
-    given = {k: v for k, v in error_handling.items() if not str(k).startswith("__")} if error_handling else {}
+    given = {}
+    if isinstance(error_handling, Mapping):
+        # Beam YAML adds the line that a mapping came from.
+        given = {key: value for key, value in error_handling.items() if not str(key).startswith("__")}
     output = given.get("output")
     if set(given) != {"output"} or not isinstance(output, str) or not output or output == "good":
         raise InvalidSettingError(

@@ -64,18 +64,34 @@ def isolate(
     parts = _halves(messages)
     while parts:
         part = parts.pop()
-        try:
-            found.published.append((publish(part), part))
-        except PublishError as error:
-            if not is_refusal_of_a_message(error):
-                raise
-            if len(part) > 1:
-                parts += _halves(part)
-                continue
-            found.refused.append((error, part[0]))
-            if not found.published and (not parts or len(found.refused) == _HOPELESS):
-                raise
+        error = _try(part, publish, found)
+        if error is None:
+            continue
+        if len(part) > 1:
+            parts += _halves(part)
+            continue
+        found.refused.append((error, part[0]))
+        if not found.published and len(found.refused) >= _HOPELESS:
+            # The rest gets one chance, whole, before all is given up.
+            parts = [rest for rest in parts if _try(rest, publish, found) is not None]
+            if not found.published:
+                raise error
+    if not found.published:
+        raise found.refused[-1][0]
     return found
+
+
+def _try(
+    part: Sequence[T], publish: Callable[[Sequence[T]], PublishOutcome], found: Isolated[T]
+) -> PublishError | None:
+    """Publishes a part whole; returns the refusal if there is one."""
+    try:
+        found.published.append((publish(part), part))
+    except PublishError as error:
+        if is_refusal_of_a_message(error):
+            return error
+        raise
+    return None
 
 
 def _halves(messages: Sequence[T]) -> list[Sequence[T]]:

@@ -32,6 +32,8 @@ class Labels:
             name = getattr(self, field)
             if name is None:
                 continue
+            if not isinstance(name, str):
+                raise InvalidSettingError(field, name, "the name of an attribute")
             try:
                 check_attribute_name(name)
             except InvalidMessageError as error:

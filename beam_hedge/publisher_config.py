@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from google.api_core import client_options as client_options_lib
-from google.cloud.pubsub_v1.types import LimitExceededBehavior, PublishFlowControl
+from google.auth.credentials import Credentials
+from google.cloud.pubsub_v1.types import LimitExceededBehavior
 
 from beam_hedge.errors import InvalidSettingError
 from beam_hedge.settings import (
+    DEFAULT_FLOW_CONTROL,
     HedgingSettings,
     RetrySettings,
     check_connections,
@@ -25,9 +28,7 @@ from beam_hedge.settings import (
 from beam_hedge.topics import parse_topic
 
 if TYPE_CHECKING:
-    from google.auth.credentials import Credentials
-
-T = TypeVar("T")
+    from google.cloud.pubsub_v1.types import PublishFlowControl
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,21 @@ def make_config(
     """
     if topic is not None:
         parse_topic(topic)
-    hedging = check_hedging_settings(from_mapping(HedgingSettings, "settings", settings))
-    retry = check_retry_settings(from_mapping(RetrySettings, "retry_settings", retry_settings))
+    hedging = check_hedging_settings(from_mapping("settings", HedgingSettings(), settings))
+    retry = check_retry_settings(from_mapping("retry_settings", RetrySettings(), retry_settings))
     check_delay_fits(hedging, retry)
     options = _client_options(client_options)
+    if credentials is not None and not isinstance(credentials, Credentials):
+        raise InvalidSettingError(
+            "credentials", type(credentials).__name__, "google.auth.credentials.Credentials"
+        )
+    if options is not None and options.api_key and (credentials is not None or options.credentials_file):
+        raise InvalidSettingError("client_options.api_key", "a key", "left out where there are credentials")
     return PublisherConfig(
         topic=topic,
         settings=hedging,
         retry_settings=retry,
-        flow_control=check_flow_control(from_mapping(PublishFlowControl, "flow_control", flow_control)),
+        flow_control=check_flow_control(from_mapping("flow_control", DEFAULT_FLOW_CONTROL, flow_control)),
         connections=check_connections(connections),
         client_options=options,
         credentials=credentials,
@@ -84,15 +91,21 @@ def make_config(
     )
 
 
-def from_mapping(kind: type[T], name: str, value: Any) -> Any:
-    """Makes settings of a mapping of their fields; returns anything else as it is.
+def from_mapping(name: str, default: Any, value: Any) -> Any:
+    """Makes settings of a mapping of some of their fields; returns anything else as it is.
+
+    Args:
+        name: What the settings are called.
+        default: What gives the other fields.
+        value: A mapping, or settings.
 
     Raises:
         InvalidSettingError: The mapping has a key that is no field.
     """
     if not isinstance(value, Mapping):
         return value
-    allowed: tuple[str, ...] = getattr(kind, "_fields", None) or tuple(kind.__dataclass_fields__)  # type: ignore[attr-defined]
+    is_dataclass = dataclasses.is_dataclass(default)
+    allowed = [item.name for item in dataclasses.fields(default)] if is_dataclass else default._fields
     # Beam YAML adds the line that a mapping came from.
     given = {key: item for key, item in value.items() if not str(key).startswith("__")}
     for key, item in given.items():
@@ -101,17 +114,17 @@ def from_mapping(kind: type[T], name: str, value: Any) -> Any:
     behaviour = given.get("limit_exceeded_behavior")
     if isinstance(behaviour, str) and behaviour.lower() in {known.value for known in LimitExceededBehavior}:
         given["limit_exceeded_behavior"] = LimitExceededBehavior(behaviour.lower())
-    return kind(**given)
+    return dataclasses.replace(default, **given) if is_dataclass else default._replace(**given)
 
 
 def _client_options(
-    options: client_options_lib.ClientOptions | dict[str, Any] | None,
+    options: client_options_lib.ClientOptions | dict[Any, Any] | None,
 ) -> client_options_lib.ClientOptions | None:
     if options is None or isinstance(options, client_options_lib.ClientOptions):
         return options
     allowed = "a dict or a google.api_core.client_options.ClientOptions"
     # The values are not named: one of them can be an API key.
-    if not isinstance(options, dict):
+    if not isinstance(options, dict) or not all(isinstance(name, str) for name in options):
         raise InvalidSettingError("client_options", type(options).__name__, allowed)
     try:
         return client_options_lib.from_dict(options)

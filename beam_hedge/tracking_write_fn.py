@@ -74,7 +74,7 @@ class TrackingWriteFn(WriteFn):
         self,
         element: Any,  # noqa: ARG002 - it is in windowed_value, too
         windowed_value: WindowedValue = beam.DoFn.WindowedValueParam,  # type: ignore[assignment]  # Beam fills it in
-    ) -> Iterable[Any] | None:
+    ) -> Iterable[Any]:
         try:
             if self._with_outcomes and windowed_value.windows != self._windows:
                 self._flush()
@@ -83,7 +83,8 @@ class TrackingWriteFn(WriteFn):
         except BaseException:
             self._abandon()
             raise
-        return self._take_outputs() if self._outputs else None
+        # Of an element in several windows, Beam multiplies the windows of what `process` returns.
+        return self._take_outputs() if self._outputs and len(windowed_value.windows) == 1 else ()
 
     def finish_bundle(self) -> Iterable[Any]:
         self._guard(self._flush)

@@ -143,7 +143,7 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
             tracing=enable_open_telemetry_tracing,
         )
         self._batch_settings = check_batch_settings(
-            from_mapping(type(DEFAULT_BATCH_SETTINGS), "batch_settings", batch_settings)
+            from_mapping("batch_settings", DEFAULT_BATCH_SETTINGS, batch_settings)
         )
         self._with_attributes = check_flag("with_attributes", with_attributes)
         self._with_outcomes = check_flag("with_outcomes", with_outcomes)

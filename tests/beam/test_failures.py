@@ -174,7 +174,7 @@ def test_flow_control_holds_back_process() -> None:
 
 def test_a_time_out_ends_the_bundle_and_its_requests() -> None:
     """A service that never answers fails the bundle within the total timeout, and no try is left behind."""
-    retry = RetrySettings(initial_rpc_timeout=0.2, total_timeout=0.5, initial_retry_delay=0.01)
+    retry = RetrySettings(initial_rpc_timeout=0.3, total_timeout=0.6, initial_retry_delay=0.01)
     with serving(NEVER) as server:
         write_fn = make_fn(EAGER, retry_settings=retry, batch_settings=batches_of(1))
         write_fn.setup()

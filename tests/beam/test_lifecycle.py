@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+from google.auth.exceptions import DefaultCredentialsError
 
 from beam_hedge import WriteToPubSubHedged
+from beam_hedge.testing import NEVER
 from tests.beam.pipelines import batches_of, counters, make_fn, run_bundle, run_pipeline
-from tests.server.serving import TOPIC, UNHURRIED, serving
+from tests.server.serving import PATIENCE, TOPIC, UNHURRIED, serving
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from beam_hedge.testing import LocalPubSub
 
 
@@ -128,3 +135,50 @@ def test_finish_bundle_returns_when_everything_is_stored(elements: int) -> None:
         run_bundle(write_fn, [b"%d" % number for number in range(elements)])
         assert sorted(data(server)) == sorted(b"%d" % number for number in range(elements))
         write_fn.teardown()
+
+
+def test_an_interrupted_finish_bundle_cancels_what_is_out() -> None:
+    """Ctrl-C in the middle of a bundle ends it at once, and its requests with it."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with serving(NEVER) as server, ThreadPoolExecutor(1) as pool:
+            write_fn = make_fn(UNHURRIED)
+            write_fn.setup()
+            main_thread = threading.get_ident()
+
+            def interrupt_when_out() -> None:
+                server.wait_for(lambda ledger: ledger.open == 1, timeout=PATIENCE)
+                signal.pthread_kill(main_thread, signal.SIGUSR1)
+
+            interrupting = pool.submit(interrupt_when_out)
+            with pytest.raises(KeyboardInterrupt):
+                run_bundle(write_fn, [b"x"])
+            interrupting.result(PATIENCE)
+            server.wait_for(lambda ledger: ledger.cancelled == 1, timeout=PATIENCE)
+            write_fn.teardown()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_worker_without_credentials_says_so_and_can_be_set_up_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A setup that failed leaves nothing behind: teardown is harmless, and the next setup can succeed."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    write_fn = make_fn(UNHURRIED)
+    for _ in range(2):
+        with pytest.raises(DefaultCredentialsError):
+            write_fn.setup()
+        write_fn.teardown()
+    with serving() as server:
+        write_fn.setup()
+        run_bundle(write_fn, [b"x"])
+        write_fn.teardown()
+        assert data(server) == [b"x"]

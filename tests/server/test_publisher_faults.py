@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from beam_hedge.testing import RequestRecord
 
 BATCHES = 300
-RETRY = RetrySettings(initial_rpc_timeout=0.5, total_timeout=15, initial_retry_delay=0.01, max_retry_delay=0.1)
+RETRY = RetrySettings(initial_rpc_timeout=0.5, total_timeout=50, initial_retry_delay=0.01, max_retry_delay=0.1)
 HEDGED = HedgingSettings(hedge_delay=0.1, initial_tokens=50, refill_ratio=0.2)
 
 
@@ -50,7 +50,7 @@ class Faults:
 
 @pytest.mark.parametrize("settings", [HEDGED, None], ids=["hedged", "plain"])
 def test_every_batch_ends_and_its_ids_are_those_of_its_messages(settings: HedgingSettings | None) -> None:
-    """Whatever happens on the way, an outcome names the messages that the service has, and permits come back."""
+    """Whatever happens on the way, an outcome names what the service has, and all permits come back."""
     random_numbers = random.Random(7)
     with (
         serving(Faults(5), relay=True) as server,

@@ -10,10 +10,10 @@ import grpc
 import pytest
 from google.pubsub_v1.types import PubsubClientTelemetry
 
-from beam_hedge import HedgingPublisher, RetrySettings, __version__
+from beam_hedge import HedgingPublisher, HedgingSettings, RetrySettings, __version__
 from beam_hedge.telemetry import HEADER
 from beam_hedge.testing import NEVER, Reply
-from tests.server.serving import EAGER, PATIENCE, TOPIC, all_ended, by_number, serving
+from tests.server.serving import PATIENCE, TOPIC, all_ended, by_number, serving
 
 if TYPE_CHECKING:
     from beam_hedge.testing import RequestRecord
@@ -30,8 +30,9 @@ def published_operation(record: RequestRecord) -> Any:
 def attempts() -> tuple[RequestRecord, ...]:
     """Return an original, its retry and two hedges of one batch of three messages."""
     script = by_number(Reply(status=grpc.StatusCode.UNAVAILABLE), NEVER, NEVER)
+    settings = HedgingSettings(hedge_delay=0.6, initial_tokens=5)
     retry = RetrySettings(initial_retry_delay=0.01)
-    with serving(script) as server, HedgingPublisher(TOPIC, EAGER, retry_settings=retry) as publisher:
+    with serving(script) as server, HedgingPublisher(TOPIC, settings, retry_settings=retry) as publisher:
         before = time.time()
         outcome = publisher.publish([b"\x00\xff", "grün", b"x" * 5000]).result(PATIENCE)
         records = all_ended(server, 4)

@@ -71,11 +71,11 @@ def noise(caplog: pytest.LogCaptureFixture) -> list[str]:
 @pytest.mark.parametrize("hedged", ["wins", "fails", "loses", "nobody"])
 def test_no_attempt_ends_unnoticed(caplog: pytest.LogCaptureFixture, hedged: str) -> None:
     """Cancelled and failed attempts are all looked after: no 'exception was never retrieved' in the log."""
-    refused = Reply(status=grpc.StatusCode.INVALID_ARGUMENT, delay=0.15)
+    refused = Reply(status=grpc.StatusCode.INVALID_ARGUMENT, delay=0.4)
     script = {
         "wins": by_attempt(NEVER, None),
-        "fails": by_attempt(Reply(delay=0.3), Reply(status=grpc.StatusCode.ABORTED)),
-        "loses": by_attempt(Reply(delay=0.3), NEVER),
+        "fails": by_attempt(Reply(delay=0.4), Reply(status=grpc.StatusCode.ABORTED)),
+        "loses": by_attempt(Reply(delay=0.4), NEVER),
         "nobody": by_attempt(refused, NEVER),
     }[hedged]
     with serving(script), HedgingPublisher(TOPIC, EAGER) as publisher:
@@ -87,7 +87,7 @@ def test_no_attempt_ends_unnoticed(caplog: pytest.LogCaptureFixture, hedged: str
 
 def test_time_outs_and_retries_are_no_noise(caplog: pytest.LogCaptureFixture) -> None:
     """An outage fills counters and errors; the log gets a line now and then, not one a batch."""
-    retry = RetrySettings(initial_rpc_timeout=0.15, total_timeout=0.5, initial_retry_delay=0.01)
+    retry = RetrySettings(initial_rpc_timeout=0.3, total_timeout=0.7, initial_retry_delay=0.01)
     with serving(NEVER), HedgingPublisher(TOPIC, EAGER, retry_settings=retry) as publisher:
         for future in [publisher.publish([b"%d" % number]) for number in range(50)]:
             assert isinstance(future.exception(PATIENCE), PublishError)

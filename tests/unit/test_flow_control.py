@@ -18,8 +18,8 @@ BLOCK, ERROR, IGNORE = LimitExceededBehavior.BLOCK, LimitExceededBehavior.ERROR,
 def test_what_fits_is_admitted_at_once(behaviour: LimitExceededBehavior) -> None:
     """Both limits can be used up to their last message and byte."""
     flow = controller(10, 1000, behaviour)
-    flow.acquire(4, 600)
-    flow.acquire(6, 400)
+    flow.acquire(4, 600, may_wait=False)
+    flow.acquire(6, 400, may_wait=False)
     assert flow.batches == 2
     assert repr(flow) == "<FlowController 2 batches, 10 messages, 1000 B out>"
 
@@ -50,11 +50,11 @@ def test_a_batch_over_a_whole_limit_goes_alone(
 ) -> None:
     """A batch that is larger than the limits is published, when nothing else is out."""
     flow = controller(10, 1000, behaviour)
-    flow.acquire(messages, size)
+    flow.acquire(messages, size, may_wait=False)
     with pytest.raises(FlowControlLimitError):
         flow.acquire(1, 1, may_wait=False)
     flow.release(messages, size)
-    flow.acquire(1, 1)
+    flow.acquire(1, 1, may_wait=False)
     with pytest.raises(FlowControlLimitError):
         flow.acquire(messages, size, may_wait=False)
 

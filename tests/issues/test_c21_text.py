@@ -1,0 +1,33 @@
+"""C21. Elements of type `str` were decoded as base64: `'YWJj'` arrived as `abc`, and `'a'` failed the bundle."""
+
+from __future__ import annotations
+
+import pytest
+
+from beam_hedge import WriteToPubSubHedged
+from tests.beam.collecting import run_for_failed
+from tests.beam.pipelines import RUNNERS, run_pipeline
+from tests.issues.inputs import TEXTS
+from tests.server.serving import TOPIC, UNHURRIED, serving
+
+BOTH = pytest.mark.parametrize("runner", ["fn_api", "bundle_based"])
+
+
+@BOTH
+@pytest.mark.parametrize("arguments", [{}, {"id_label": "id"}, {"dead_letter": True}], ids=str)
+def test_text_is_published_as_utf8(runner: str, arguments: dict[str, object]) -> None:
+    """What a pipeline writes as text, a subscriber reads as the same text, whatever the sink's options."""
+    with serving() as server:
+        transform = WriteToPubSubHedged(TOPIC, UNHURRIED, **arguments)  # type: ignore[arg-type]
+        run_pipeline(TEXTS, transform, RUNNERS[runner])
+        stored = [message.data for message in server.messages(TOPIC)]
+    assert sorted(stored) == sorted(text.encode() for text in TEXTS)
+
+
+def test_text_that_utf8_cannot_hold_is_a_dead_letter() -> None:
+    """A lone surrogate is refused by name instead of being replaced without a word."""
+    with serving() as server:
+        transform = WriteToPubSubHedged(TOPIC, UNHURRIED, dead_letter=True)
+        _, failed = run_for_failed(["a", "b\udcff"], transform)
+        assert [message.data for message in server.messages(TOPIC)] == [b"a"]
+    assert [(letter.element, "surrogate" in letter.reason) for letter in failed] == [("b\udcff", True)]
