@@ -90,6 +90,10 @@ class LeaseRegistry:
 
     def publisher(self, shared: _Shared) -> HedgingPublisher:
         """Returns the usable publisher of a configuration."""
+        publisher = shared.publisher
+        if publisher is not None and publisher.usable:
+            # The caller holds a lease, so it stays; no bundle waits while another configuration's is made.
+            return publisher
         with self._lock:
             if shared.publisher is None or not shared.publisher.usable:
                 shared.publisher = self._make_publisher(shared.config, shared.bucket)

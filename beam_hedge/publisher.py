@@ -44,7 +44,7 @@ class HedgingPublisher:
     """Publishes batches, sends a second copy of those that are late, and takes whichever answer comes first.
 
     All batches of a publisher share its token bucket, connections and flow control. Safe for concurrent use.
-    Close it, or use it as a context manager: an open one keeps its connections.
+    Close it, or use it as a context manager, which drains at its end, or cancels after Ctrl-C.
 
     Args:
         topic: The full name of the topic that `publish` sends to unless told otherwise; `None` if each call
@@ -242,8 +242,8 @@ class HedgingPublisher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_details: object) -> None:
+        self.close(None if kind is None or issubclass(kind, Exception) else 0)
 
     def __repr__(self) -> str:
         state = "open" if self.usable else "closed"

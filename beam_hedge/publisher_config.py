@@ -117,9 +117,7 @@ def from_mapping(name: str, default: Any, value: Any) -> Any:
     return dataclasses.replace(default, **given) if is_dataclass else default._replace(**given)
 
 
-def _client_options(
-    options: client_options_lib.ClientOptions | dict[Any, Any] | None,
-) -> client_options_lib.ClientOptions | None:
+def _client_options(options: Any) -> client_options_lib.ClientOptions | None:
     if options is None or isinstance(options, client_options_lib.ClientOptions):
         return options
     allowed = "a dict or a google.api_core.client_options.ClientOptions"
