@@ -20,12 +20,12 @@ unexport PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test lint types format demo bench clean
+.PHONY: help test lint types docs format demo bench clean
 
 help:  ## Show these lines
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*## */: /' | while IFS= read -r line; do echo "make $$line"; done
 
-test: lint types  ## Check format, lint and types, then run all tests
+test: lint types docs  ## Check format, lint, types and documentation, then run all tests
 	$(PY) -m pytest
 
 lint: $(VENV)/dev.stamp  ## Check format and lint
@@ -34,6 +34,9 @@ lint: $(VENV)/dev.stamp  ## Check format and lint
 
 types: $(VENV)/dev.stamp  ## Check types
 	$(PY) -m mypy
+
+docs: $(VENV)/dev.stamp  ## Build the API reference into build/docs; a warning is an error
+	$(PY) -m sphinx -W --keep-going -n -q -b html docs/api build/docs
 
 format: $(VENV)/dev.stamp  ## Rewrite files in the project's format, and mend what can be mended
 	$(PY) -m ruff check --fix-only .

@@ -54,6 +54,11 @@ TEST = [
     *BENCH,
 ]
 
+DOCS = [
+    "furo>=2024.8.6",
+    "sphinx>=8.1",
+]
+
 DEV = [
     # A minor release of either brings new rules: it is taken on purpose, not on the day it comes out.
     "mypy==2.4.*",
@@ -61,6 +66,7 @@ DEV = [
     "types-grpcio>=1.0",
     "types-protobuf>=6.30",
     "types-setuptools>=77",
+    *DOCS,
     *TEST,
 ]
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
+from apache_beam.typehints.row_type import RowTypeConstraint
 
 from beam_hedge.errors import MAX_DETAILS_BYTES, InvalidSettingError, bounded
 
 TAG = "failed"
+YAML_ROW = RowTypeConstraint.from_fields([("element", Any), ("msg", str), ("stack", str)])
 
 
 @dataclass(frozen=True)

@@ -34,13 +34,14 @@ class InvalidSettingError(BeamHedgeError, ValueError):
     """A setting is outside what is allowed. The text names the field, the value and what is allowed."""
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
-        super().__init__(field, value, allowed)
+        # The whole text, because Beam adds to the first argument where in a pipeline it happened.
+        super().__init__(f"{field} must be {allowed}, got {bounded(_shown(value), 200)}")
         self.field = field
         self.value = value
         self.allowed = allowed
 
-    def __str__(self) -> str:
-        return f"{self.field} must be {self.allowed}, got {bounded(_shown(self.value), 200)}"
+    def __reduce__(self) -> tuple[type[InvalidSettingError], tuple[str, object, str]]:
+        return type(self), (self.field, self.value, self.allowed)
 
 
 class InvalidMessageError(BeamHedgeError, ValueError):

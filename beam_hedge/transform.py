@@ -9,7 +9,7 @@ from apache_beam.io.gcp.pubsub import PubsubMessage
 from apache_beam.options.value_provider import ValueProvider
 
 from beam_hedge.add_ids import AddIds
-from beam_hedge.dead_letters import TAG, FailedMessage, to_error_record, to_yaml_row, yaml_output
+from beam_hedge.dead_letters import TAG, YAML_ROW, FailedMessage, to_error_record, to_yaml_row, yaml_output
 from beam_hedge.display import display_items
 from beam_hedge.errors import InvalidSettingError
 from beam_hedge.labels import Labels
@@ -86,7 +86,7 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
             bundle.
         error_handling: The same as Beam YAML asks for it, `{"output": name}`: the result is then a dict of
             the PCollections `good` and `name`.
-        with_outcomes: True: `published` of the result is a PCollection of the batches' `PublishOutcome`s. A
+        with_outcomes: True: `published` of the result is a PCollection of a `PublishOutcome` for each batch. A
             batch then holds elements of one window only. Default False.
         enable_open_telemetry_tracing: Whether each batch is an OpenTelemetry span, with its original and its
             hedges as spans below it. Default False, as in google-cloud-pubsub.
@@ -182,7 +182,10 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
         # Beam takes every output to be of the main one's type.
         failed.element_type = FailedMessage
         if self._yaml_output is not None:
-            return {"good": published, self._yaml_output: failed | "ToRows" >> beam.Map(to_yaml_row)}
+            return {
+                "good": published,
+                self._yaml_output: failed | "ToRows" >> beam.Map(to_yaml_row).with_output_types(YAML_ROW),
+            }
         if self._error_handler is not None:
             self._error_handler.add_error_pcollection(failed | "ToRecords" >> beam.Map(to_error_record))
         return WriteResult(published if self._with_outcomes else None, failed if self._dead_letter else None)
@@ -238,6 +241,9 @@ def _static_topic(topic: str | ValueProvider | Callable[[Any], str]) -> str | No
         if not topic.is_accessible():
             return None
         topic = topic.get()
+        if topic is None:
+            # Beam calls an unset one accessible once a pipeline has run in this process.
+            return None
     elif callable(topic):
         return None
     parse_topic(topic)

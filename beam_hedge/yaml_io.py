@@ -20,7 +20,7 @@ from beam_hedge.errors import InvalidMessageError, InvalidSettingError
 from beam_hedge.transform import WriteToPubSubHedged
 
 _FORMATS = ("RAW", "JSON")
-# Stands for all defaults, since null switches hedging off.
+# All fields have their defaults; null would switch hedging off.
 _DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 _TEXT: Any = Optional[str]
 _TEXTS: Any = Optional[Mapping[str, str]]
@@ -60,6 +60,8 @@ class WriteRowsToPubSubHedged(beam.PTransform[Any, Any]):
         client_options: Options of the Pub/Sub client, such as api_endpoint.
         error_handling: Where rows go that cannot be published because of what they hold, {output: NAME}.
             Default: they fail the pipeline.
+        enable_open_telemetry_tracing: Whether each batch is an OpenTelemetry span, with its original and its
+            hedges as spans below it. Default false.
 
     Raises:
         InvalidSettingError: An argument is outside its limits, or does not fit the rows.
@@ -87,26 +89,22 @@ class WriteRowsToPubSubHedged(beam.PTransform[Any, Any]):
         id_attribute: Optional[str] = None,
         timestamp_attribute: Optional[str] = None,
         settings: Optional[Mapping[str, Any]] = _DEFAULTS,
-        retry_settings: Optional[Mapping[str, Any]] = None,
-        batch_settings: Optional[Mapping[str, Any]] = None,
-        flow_control: Optional[Mapping[str, Any]] = None,
+        retry_settings: Mapping[str, Any] = _DEFAULTS,
+        batch_settings: Mapping[str, Any] = _DEFAULTS,
+        flow_control: Mapping[str, Any] = _DEFAULTS,
         connections: int = 2,
         client_options: Optional[Mapping[str, Any]] = None,
         error_handling: Optional[Mapping[str, str]] = None,
+        enable_open_telemetry_tracing: bool = False,
     ) -> None:
         super().__init__()
         self._format = str(format).upper()
         if self._format not in _FORMATS:
             raise InvalidSettingError("format", format, " or ".join(_FORMATS))
-        self._attributes = [attributes] if isinstance(attributes, str) else list(attributes or ())
+        self._attributes = _names("attributes", [attributes] if isinstance(attributes, str) else attributes)
         self._attributes_map = attributes_map
+        _names("attributes_map", None if attributes_map is None else [attributes_map])
         self._error_handling = error_handling
-        # The sink has defaults of its own for each of them.
-        groups: dict[str, Any] = {
-            "retry_settings": retry_settings,
-            "batch_settings": batch_settings,
-            "flow_control": flow_control,
-        }
         try:
             self._sink = WriteToPubSubHedged(
                 topic,
@@ -114,10 +112,13 @@ class WriteRowsToPubSubHedged(beam.PTransform[Any, Any]):
                 with_attributes=True,
                 id_label=id_attribute,
                 timestamp_attribute=timestamp_attribute,
+                retry_settings=retry_settings,
+                batch_settings=batch_settings,
+                flow_control=flow_control,
                 connections=connections,
-                client_options=None if client_options is None else dict(client_options),
+                client_options=dict(client_options) if isinstance(client_options, Mapping) else client_options,
                 error_handling=error_handling,
-                **{name: value for name, value in groups.items() if value is not None},
+                enable_open_telemetry_tracing=enable_open_telemetry_tracing,
             )
         except InvalidSettingError as error:
             # The name that stands in the YAML file.
@@ -220,6 +221,13 @@ class _RowMessage(PubsubMessage):
     def __init__(self, data: Any, attributes: dict[str, str], row: Any) -> None:
         super().__init__(data, attributes)  # type: ignore[no-untyped-call]  # Beam's has no annotations
         self.row = row
+
+
+def _names(argument: str, value: Any) -> list[str]:
+    names = [] if value is None else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise InvalidSettingError(argument, value, "names of fields")
+    return list(names)
 
 
 def _to_error_row(failed: Any) -> beam.Row:

@@ -79,7 +79,7 @@ class RequestRecord:
 
     @cached_property
     def hedged_attempt_count(self) -> int | None:
-        """What the client told about the attempt: 0 for an original, 1 and up for hedges, None for nothing.
+        """Which attempt the client says it is, 0 for an original, 1 and up for hedges, None for nothing.
 
         Raises:
             ValueError: If the header is malformed.

@@ -141,7 +141,7 @@ class LocalPubSub(TopicControls, RelayControls):
 
     @property
     def endpoint(self) -> str:
-        """Address and port, such as "127.0.0.1:8085"; raises `RuntimeError` if it has no port yet."""
+        """The address, a colon and the port; raises `RuntimeError` if it has no port yet."""
         if self._listener.port == 0:
             raise RuntimeError("the server has no port yet: start it first")
         return self._listener.address

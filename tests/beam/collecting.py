@@ -76,16 +76,17 @@ class _Collect(beam.DoFn):
 
 def create(pipeline: beam.Pipeline, elements: Iterable[Any]) -> PCollection[Any]:
     """Makes the elements, in one bundle and in order."""
-    return pipeline | beam.Create(list(elements), reshuffle=False)
+    created: PCollection[Any] = pipeline | beam.Create(list(elements), reshuffle=False)
+    return created
 
 
-def create_at(pipeline: beam.Pipeline, timed: Iterable[tuple[float, Any]], size: float = 60) -> PCollection[Any]:
+def create_at(
+    pipeline: beam.Pipeline, timed: Iterable[tuple[float, Any]], size: float = 60
+) -> PCollection[Any]:
     """Makes elements with timestamps, in one bundle and in order, and puts them into fixed windows."""
-    return (
-        create(pipeline, timed)
-        | beam.MapTuple(lambda time, value: TimestampedValue(value, time))
-        | beam.WindowInto(FixedWindows(size))
-    )
+    values = create(pipeline, timed) | beam.MapTuple(lambda time, value: TimestampedValue(value, time))
+    windowed: PCollection[Any] = values | beam.WindowInto(FixedWindows(size))
+    return windowed
 
 
 def make_pipeline(runner: str = "fn_api") -> beam.Pipeline:

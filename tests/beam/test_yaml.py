@@ -71,6 +71,8 @@ def test_what_is_left_out_is_as_in_python_and_null_settings_switch_hedging_off()
     assert left_out._config == python._config
     assert left_out._batch_settings == python._batch_settings
     assert WriteRowsToPubSubHedged(TOPIC, "RAW", settings=None)._sink._config.settings is None
+    part = WriteRowsToPubSubHedged(TOPIC, "RAW", flow_control={"message_limit": 7})._sink._config.flow_control
+    assert part == python._config.flow_control._replace(message_limit=7)
 
 
 def schema() -> schema_pb2.Schema:
@@ -91,6 +93,7 @@ def test_every_argument_has_a_type_and_a_description_in_yaml() -> None:
         **dict.fromkeys(("settings", "retry_settings", "batch_settings", "flow_control"), "object"),
         "attributes": "array",
         "connections": "integer",
+        "enable_open_telemetry_tracing": "boolean",
         "client_options": "object",
         "error_handling": "object",
     }

@@ -89,6 +89,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({**JSON, "attributes": ["price"]}, "attributes must be a field of type string; .* got 'price'"),
     ({**JSON, "attributes_map": "absent"}, "attributes_map must be a field of type map .* got 'absent'"),
     ({**JSON, "attributes_map": "item"}, "attributes_map must be a field of type map .* got 'item'"),
+    ({**JSON, "attributes": 3}, "attributes must be names of fields, got 3"),
+    ({**JSON, "attributes": ["item", 3]}, "attributes must be names of fields, got .*item"),
+    ({**JSON, "attributes_map": {"item": "x"}}, "attributes_map must be names of fields, got .*item"),
+    ({**JSON, "client_options": 3}, "client_options must be"),
+    ({**JSON, "retry_settings": None}, "retry_settings must be"),
+    ({**JSON, "enable_open_telemetry_tracing": "yes"}, "enable_open_telemetry_tracing must be True or False"),
     ({"topic": TOPIC}, "missing 1 required argument: 'format'"),
     ({**JSON, "hedge_delay": 1}, "unexpected argument 'hedge_delay'"),
 ]

@@ -1,0 +1,231 @@
+"""Streaming from Pub/Sub to Pub/Sub: many tiny bundles, a new DoFn for each, and one publisher under them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import apache_beam as beam
+import grpc
+import pytest
+from apache_beam.io.gcp.pubsub import PubsubMessage
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from beam_hedge import HedgingPublisher, RetrySettings, WriteToPubSubHedged, lease
+from beam_hedge.testing import NEVER, Reply
+from beam_hedge.write_fn import WriteFn
+from tests.beam.collecting import Collector
+from tests.server.serving import EAGER, PATIENCE, TOPIC, UNHURRIED, held, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from beam_hedge.testing import LocalPubSub, RequestRecord
+
+SOURCE = "projects/p-test/topics/source"
+NAME = "projects/p-test/subscriptions/source-sub"
+
+
+@contextmanager
+def streaming_server(script: Any = None) -> Iterator[LocalPubSub]:
+    """Runs a server that also has a source; a pull that finds nothing returns soon."""
+    with serving(script, pull_wait=0.05) as server:
+        server.create_topic(SOURCE)
+        server.create_subscription(NAME, SOURCE)
+        yield server
+
+
+@contextmanager
+def relaying(
+    transform: WriteToPubSubHedged, *steps: Any, failed: Collector | None = None, **read: Any
+) -> Iterator[None]:
+    """Runs a streaming pipeline from the source through some steps to the sink, and cancels it at the end."""
+    options = PipelineOptions(["--runner=BundleBasedDirectRunner", "--streaming"])
+    pipeline = beam.Pipeline(options=options)
+    elements: Any = pipeline | beam.io.ReadFromPubSub(subscription=NAME, **read)
+    for step in steps:
+        elements = elements | step
+    result = elements | transform
+    if failed is not None:
+        failed.take(result.failed)
+    running = pipeline.run()
+    try:
+        yield
+    finally:
+        running.cancel()
+
+
+def feed(messages: list[PubsubMessage]) -> None:
+    """Publishes messages to the source."""
+    with HedgingPublisher(SOURCE, None) as publisher:
+        publisher.publish(messages).result(PATIENCE)
+
+
+def wait_for_messages(server: LocalPubSub, number: int) -> None:
+    """Waits until so many messages have been relayed."""
+    server.wait_for(lambda ledger: ledger.messages >= number, topic=TOPIC, timeout=PATIENCE)
+
+
+def relayed(server: LocalPubSub) -> Counter[tuple[bytes, frozenset[tuple[str, str]]]]:
+    """Returns data and attributes of all messages that were relayed, and how often each was."""
+    return Counter(message.content for message in server.messages(TOPIC))
+
+
+def numbered(count: int) -> list[PubsubMessage]:
+    """Makes messages with attributes."""
+    return [PubsubMessage(b"%d" % number, {"n": str(number), "k": "\u00e9"}) for number in range(count)]
+
+
+def contents(messages: list[PubsubMessage]) -> Counter[tuple[bytes, frozenset[tuple[str, str]]]]:
+    """Returns what `relayed` has to be after messages were relayed once each."""
+    return Counter((message.data, frozenset(message.attributes.items())) for message in messages)
+
+
+def test_many_tiny_bundles_share_one_publisher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A DoFn for each bundle, one bucket and one set of connections for all; every message passes unchanged."""
+    instances: list[int] = []
+    setup = WriteFn.setup
+
+    def counted(write_fn: WriteFn) -> None:
+        instances.append(id(write_fn))
+        setup(write_fn)
+
+    monkeypatch.setattr(WriteFn, "setup", counted)
+    messages = numbered(250)
+    with streaming_server() as server:
+        feed(messages)
+        with relaying(WriteToPubSubHedged(TOPIC, UNHURRIED, with_attributes=True), with_attributes=True):
+            wait_for_messages(server, 250)
+            server.wait_until_acknowledged(NAME, timeout=PATIENCE)
+        requests = server.ledger(TOPIC).requests
+        peers = {record.peer_port for record in server.requests if record.topic == TOPIC}
+        assert relayed(server) == contents(messages)
+    # The source gives ten messages at most to a bundle.
+    assert requests >= 25
+    assert len(instances) >= 25
+    assert 1 <= len(peers) <= 2
+    [shared] = lease._registry._shared.values()
+    # All bundles paid into one bucket.
+    assert shared.bucket.milli_tokens == min(20_000 + 100 * requests, 50_000)
+
+
+def test_messages_that_come_while_the_pipeline_runs_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pipeline stays at work over idle times, also when its publisher was closed in one of them."""
+    monkeypatch.setattr(lease._registry, "linger", 0.0)
+    messages = numbered(6)
+    with streaming_server() as server:
+        with relaying(WriteToPubSubHedged(TOPIC, UNHURRIED, with_attributes=True), with_attributes=True):
+            for number, message in enumerate(messages, 1):
+                feed([message])
+                wait_for_messages(server, number)
+        assert relayed(server) == contents(messages)
+
+
+def test_late_answers_are_hedged_in_streaming_too() -> None:
+    """Bundles whose original hangs are finished by a hedge, and the stream goes on."""
+
+    def script(record: RequestRecord) -> Reply | None:
+        hangs = record.topic == TOPIC and not record.hedged_attempt_count and record.number % 3 == 0
+        return NEVER if hangs else None
+
+    messages = numbered(60)
+    with streaming_server(script) as server:
+        feed(messages)
+        with relaying(WriteToPubSubHedged(TOPIC, EAGER, with_attributes=True), with_attributes=True):
+            server.wait_until_acknowledged(NAME, timeout=PATIENCE)
+            server.wait_for(
+                lambda _: relayed(server).keys() == contents(messages).keys(), topic=TOPIC, timeout=PATIENCE
+            )
+        assert server.ledger(TOPIC).hedges >= 1
+        assert server.ledger(TOPIC).open == 0
+
+
+def test_a_short_outage_delays_the_stream_and_loses_nothing() -> None:
+    """Each bundle's first tries are refused; the runner sees one bundle that takes longer."""
+
+    def script(record: RequestRecord) -> Reply | None:
+        refused = record.topic == TOPIC and record.number % 4 != 0
+        return Reply(status=grpc.StatusCode.UNAVAILABLE) if refused else None
+
+    retry = RetrySettings(initial_retry_delay=0.01, max_retry_delay=0.02)
+    messages = numbered(40)
+    transform = WriteToPubSubHedged(TOPIC, None, with_attributes=True, retry_settings=retry)
+    with streaming_server(script) as server:
+        server.script = None
+        feed(messages)
+        server.script = script
+        with relaying(transform, with_attributes=True):
+            wait_for_messages(server, 40)
+        assert relayed(server) == contents(messages)
+        assert server.ledger(TOPIC).failed["UNAVAILABLE"] >= 4
+
+
+def test_a_cancelled_pipeline_finishes_its_bundle_and_is_silent() -> None:
+    """`cancel()` waits for the bundle that is out, which is published; after it nothing is sent any more."""
+    messages = numbered(3)
+    with streaming_server() as server, ThreadPoolExecutor(1) as pool:
+        feed(messages)
+        relay = relaying(WriteToPubSubHedged(TOPIC, UNHURRIED, with_attributes=True), with_attributes=True)
+        with relay:
+            hold = held(server)
+            hold.__enter__()
+            server.wait_for(lambda ledger: ledger.open == 1, topic=TOPIC, timeout=PATIENCE)
+            pool.submit(hold.__exit__, None, None, None)
+        assert relayed(server) <= contents(messages)
+        requests = server.ledger(TOPIC).requests
+        assert server.ledger(TOPIC).open == 0
+        feed(numbered(1))
+        with pytest.raises(TimeoutError):
+            server.wait_for(lambda ledger: ledger.requests > requests, topic=TOPIC, timeout=0.5)
+
+
+def test_a_bad_message_does_not_stop_the_stream() -> None:
+    """With dead letters on, messages before and after a bad one pass; the bad one comes out with its attributes."""
+    messages = numbered(30)
+    messages[7] = PubsubMessage(b"bad", {"n": "7", "refused": "yes"})
+
+    def script(record: RequestRecord) -> Reply | None:
+        refused = record.topic == TOPIC and any("refused" in message.attributes for message in record.messages)
+        return Reply(status=grpc.StatusCode.INVALID_ARGUMENT, details="the schema says no") if refused else None
+
+    failed = Collector()
+    transform = WriteToPubSubHedged(TOPIC, UNHURRIED, with_attributes=True, dead_letter=True)
+    with streaming_server(script) as server:
+        feed(messages)
+        with relaying(transform, failed=failed, with_attributes=True):
+            wait_for_messages(server, 29)
+        assert relayed(server) == contents(messages[:7] + messages[8:])
+    [letter] = failed.values
+    assert (letter.element.data, letter.element.attributes) == (b"bad", {"n": "7", "refused": "yes"})
+    assert letter.reason == "the schema says no"
+
+
+def test_ids_tell_copies_of_a_streamed_message() -> None:
+    """With an id label, all copies that hedges stored carry one id, so a subscriber can remove them."""
+
+    def script(record: RequestRecord) -> Reply | None:
+        late = record.topic == TOPIC and not record.hedged_attempt_count
+        # Stored at once and answered never: the hedge stores a copy.
+        return NEVER if late else None
+
+    messages = numbered(20)
+    transform = WriteToPubSubHedged(TOPIC, EAGER, with_attributes=True, id_label="id")
+    with streaming_server(script) as server:
+        feed(messages)
+        with relaying(transform, with_attributes=True):
+            server.wait_for(lambda ledger: ledger.answered > 0, topic=TOPIC, timeout=PATIENCE)
+            server.wait_for(
+                lambda _: len({message.attributes["n"] for message in server.messages(TOPIC)}) == 20,
+                topic=TOPIC,
+                timeout=PATIENCE,
+            )
+        stored = server.messages(TOPIC)
+        assert server.duplicates(TOPIC) > 0
+    ids: dict[str, set[str]] = {}
+    for message in stored:
+        ids.setdefault(message.attributes["n"], set()).add(message.attributes["id"])
+    assert len(ids) == 20
+    assert all(len(each) == 1 for each in ids.values())
+    assert len(set.union(*ids.values())) == 20
