@@ -98,7 +98,7 @@ setup(
     packages=["beam_hedge", "beam_hedge.testing", "pipelines"],
     package_data={"beam_hedge": ["py.typed"]},
     install_requires=INSTALL_REQUIRES,
-    extras_require={"demo": DEMO, "bench": BENCH, "test": TEST, "dev": DEV},
+    extras_require={"demo": DEMO, "bench": BENCH, "docs": DOCS, "test": TEST, "dev": DEV},
     # mypy reads py.typed packages from files, not from inside a zip.
     zip_safe=False,
 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from email.message import Message
 
 ROOT = Path(__file__).resolve().parent.parent
-NEEDED = {"apache-beam", "google-api-core", "google-cloud-pubsub", "grpcio", "protobuf"}
+NEEDED = {"apache-beam", "google-api-core", "google-cloud-pubsub", "grpcio", "opentelemetry-api", "protobuf"}
 
 
 @pytest.fixture(scope="module")

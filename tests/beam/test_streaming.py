@@ -22,6 +22,8 @@ from tests.server.serving import EAGER, PATIENCE, TOPIC, UNHURRIED, held, servin
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from apache_beam.runners.runner import PipelineResult
+
     from beam_hedge.testing import LocalPubSub, RequestRecord
 
 SOURCE = "projects/p-test/topics/source"
@@ -29,9 +31,9 @@ NAME = "projects/p-test/subscriptions/source-sub"
 
 
 @contextmanager
-def streaming_server(script: Any = None) -> Iterator[LocalPubSub]:
+def streaming_server(script: Any = None, **settings: Any) -> Iterator[LocalPubSub]:
     """Runs a server that also has a source; a pull that finds nothing returns soon."""
-    with serving(script, pull_wait=0.05) as server:
+    with serving(script, pull_wait=0.05, **settings) as server:
         server.create_topic(SOURCE)
         server.create_subscription(NAME, SOURCE)
         yield server
@@ -40,7 +42,7 @@ def streaming_server(script: Any = None) -> Iterator[LocalPubSub]:
 @contextmanager
 def relaying(
     transform: WriteToPubSubHedged, *steps: Any, failed: Collector | None = None, **read: Any
-) -> Iterator[None]:
+) -> Iterator[PipelineResult]:
     """Runs a streaming pipeline from the source through some steps to the sink, and cancels it at the end."""
     options = PipelineOptions(["--runner=BundleBasedDirectRunner", "--streaming"])
     pipeline = beam.Pipeline(options=options)
@@ -52,7 +54,7 @@ def relaying(
         failed.take(result.failed)
     running = pipeline.run()
     try:
-        yield
+        yield running
     finally:
         running.cancel()
 
@@ -128,18 +130,18 @@ def test_late_answers_are_hedged_in_streaming_too() -> None:
 
     def script(record: RequestRecord) -> Reply | None:
         hangs = record.topic == TOPIC and not record.hedged_attempt_count and record.number % 3 == 0
-        return NEVER if hangs else None
+        return Reply(never=True, stored=False) if hangs else None
 
     messages = numbered(60)
-    with streaming_server(script) as server:
+    with streaming_server() as server:
         feed(messages)
+        server.script = script
         with relaying(WriteToPubSubHedged(TOPIC, EAGER, with_attributes=True), with_attributes=True):
-            server.wait_until_acknowledged(NAME, timeout=PATIENCE)
             server.wait_for(
                 lambda _: relayed(server).keys() == contents(messages).keys(), topic=TOPIC, timeout=PATIENCE
             )
         assert server.ledger(TOPIC).hedges >= 1
-        assert server.ledger(TOPIC).open == 0
+        server.wait_for(lambda ledger: not ledger.open, topic=TOPIC, timeout=PATIENCE)
 
 
 def test_a_short_outage_delays_the_stream_and_loses_nothing() -> None:
@@ -165,20 +167,23 @@ def test_a_short_outage_delays_the_stream_and_loses_nothing() -> None:
 def test_a_cancelled_pipeline_finishes_its_bundle_and_is_silent() -> None:
     """`cancel()` waits for the bundle that is out, which is published; after it nothing is sent any more."""
     messages = numbered(3)
-    with streaming_server() as server, ThreadPoolExecutor(1) as pool:
+    transform = WriteToPubSubHedged(TOPIC, UNHURRIED, with_attributes=True)
+    with streaming_server(store="answer") as server, ThreadPoolExecutor(1) as pool:
         feed(messages)
-        relay = relaying(WriteToPubSubHedged(TOPIC, UNHURRIED, with_attributes=True), with_attributes=True)
-        with relay:
-            hold = held(server)
-            hold.__enter__()
-            server.wait_for(lambda ledger: ledger.open == 1, topic=TOPIC, timeout=PATIENCE)
-            pool.submit(hold.__exit__, None, None, None)
-        assert relayed(server) <= contents(messages)
-        requests = server.ledger(TOPIC).requests
-        assert server.ledger(TOPIC).open == 0
-        feed(numbered(1))
-        with pytest.raises(TimeoutError):
-            server.wait_for(lambda ledger: ledger.requests > requests, topic=TOPIC, timeout=0.5)
+        with relaying(transform, with_attributes=True) as running:
+            with held(server):
+                server.wait_for(lambda ledger: ledger.open == 1, topic=TOPIC, timeout=PATIENCE)
+                cancelling = pool.submit(running.cancel)
+                with pytest.raises(TimeoutError):
+                    cancelling.result(0.3)
+                assert server.messages(TOPIC) == []
+            cancelling.result(PATIENCE)
+            assert relayed(server) == contents(messages)
+            feed(numbered(1))
+            with pytest.raises(TimeoutError):
+                server.wait_for(lambda ledger: ledger.requests > 1, topic=TOPIC, timeout=0.5)
+        assert server.ledger(TOPIC).answered == 1
+        assert server.unacknowledged(NAME) == 1
 
 
 def test_a_bad_message_does_not_stop_the_stream() -> None:

@@ -41,7 +41,7 @@ def test_the_element_is_rejected_before_anything_is_sent(attributes: dict[Any, A
 def test_the_element_is_a_dead_letter_and_others_are_published(
     attributes: dict[Any, Any], named: list[str]
 ) -> None:
-    """With dead letters on, only the message with the bad attribute is kept back, and its reason is the error."""
+    """With dead letters on, only the message with the bad attribute is kept back, and the error says why."""
     bad = PubsubMessage(b"x", attributes)
     with serving() as server:
         transform = WriteToPubSubHedged(TOPIC, UNHURRIED, with_attributes=True, dead_letter=True)

@@ -1,6 +1,6 @@
 """C03. Attributes were passed as keyword arguments, so some names changed the call instead of the message.
 
-One named `timeout` set a deadline, one named `retry` hung the sink for five minutes, one named `topic` crashed it.
+One named `retry` or `timeout` hung the sink for five minutes, one named `topic` or `data` crashed it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ TIMEOUT = 40.0
 
 
 @pytest.mark.parametrize("runner", ["fn_api", "bundle_based"])
-@pytest.mark.parametrize("labels", [{}, {"timestamp_attribute": "ts", "id_label": "id"}], ids=["plain", "labels"])
+@pytest.mark.parametrize(
+    "labels", [{}, {"timestamp_attribute": "ts", "id_label": "id"}], ids=["plain", "labels"]
+)
 def test_all_arrive_as_attributes(runner: str, labels: dict[str, str]) -> None:
     """An attribute's name means nothing to the call: topic, deadline and ordering key are what they were."""
     with serving() as server:

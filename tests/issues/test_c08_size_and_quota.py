@@ -5,6 +5,8 @@ It can never succeed, while a quota comes back: one has to fail at once, the oth
 
 from __future__ import annotations
 
+import itertools
+
 import grpc
 import pytest
 
@@ -64,9 +66,7 @@ def test_a_spent_quota_is_waited_for() -> None:
     assert (outcome.attempts, outcome.retries, outcome.hedges) == (3, 2, 0)
     assert outcome.message_ids == tries[-1].message_ids
     waits = [
-        after.arrival - before.ended
-        for before, after in zip(tries, tries[1:], strict=False)
-        if before.ended is not None
+        after.arrival - before.ended for before, after in itertools.pairwise(tries) if before.ended is not None
     ]
     # The way to the server and back takes time as well, more on a busy machine.
     slack = 1.0

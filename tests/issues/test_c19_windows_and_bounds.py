@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
+from apache_beam.io.gcp.pubsub import PubsubMessage
 
 from beam_hedge import WriteToPubSubHedged
 from beam_hedge.testing import Reply
@@ -40,13 +41,14 @@ def refuse_the_marked(record: RequestRecord) -> Reply | None:
 def test_dead_letters_keep_time_and_window(
     runner: str, refused_by: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Two bad elements, a minute apart, come out in their own windows; the log says nothing of what they hold."""
+    """Two bad elements, a minute apart, come out in their own windows; the log does not hold what they hold."""
     caplog.set_level(logging.INFO)
-    bad: Any = PAYLOAD if refused_by == "the service" else MARK * 5000 + "\ud800"
-    timed = [(5, b"good"), (10, bad), (65, b"good, too"), (70, bad)]
+    bad: Any = PubsubMessage(PAYLOAD, {} if refused_by == "the service" else {"goog": MARK})
+    timed = [(5, PubsubMessage(b"good", {})), (10, bad), (65, PubsubMessage(b"good, too", {})), (70, bad)]
     with serving(refuse_the_marked) as server:
         pipeline, failed = make_pipeline(runner), Collector()
-        failed.take((create_at(pipeline, timed) | WriteToPubSubHedged(TOPIC, UNHURRIED, dead_letter=True)).failed)
+        transform = WriteToPubSubHedged(TOPIC, UNHURRIED, with_attributes=True, dead_letter=True)
+        failed.take((create_at(pipeline, timed) | transform).failed)
         finish(pipeline)
         assert sorted(message.data for message in server.messages(TOPIC)) == [b"good", b"good, too"]
     assert sorted((each.time, each.window) for each in failed.seen) == [(10, (0, 60)), (70, (60, 120))]

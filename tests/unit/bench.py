@@ -17,6 +17,7 @@ from tests.unit.fakes import FakeConnections
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from beam_hedge.interfaces import Trace
     from tests.unit.fakes import FakeCall
 
 TOPIC = "projects/p-test/topics/out"
@@ -34,7 +35,9 @@ class Published:
         ended: Each time that `on_ended` was called; there must be one in the end.
     """
 
-    def __init__(self, bench: Bench, batch: Batch, accepted: float, start_time_ns: int) -> None:
+    def __init__(
+        self, bench: Bench, batch: Batch, accepted: float, start_time_ns: int, trace: Trace | None
+    ) -> None:
         self._clock = bench.clock
         self.batch = weakref.ref(batch)
         self.start_time_ns = start_time_ns
@@ -47,6 +50,7 @@ class Published:
             publish_start_time_ns=start_time_ns,
             on_outcome=self._on_outcome,
             on_ended=lambda: self.ended.append(self._clock.time()),
+            trace=trace,
         )
 
     def _on_outcome(self, result: PublishOutcome | PublishError | None) -> None:
@@ -106,12 +110,20 @@ class Bench:
         self.policy = Policy(self.clock, self.network, bucket, settings, retry, jitter)
         self._batches = 0
 
-    def publish(self, *, messages: int = 1, request: bytes = b"request", queued: float = 0.0) -> Published:
+    def publish(
+        self,
+        *,
+        messages: int = 1,
+        request: bytes = b"request",
+        queued: float = 0.0,
+        trace: Trace | None = None,
+    ) -> Published:
         """Starts a batch that was accepted `queued` seconds ago."""
         self._batches += 1
-        published = Published(
-            self, Batch(TOPIC, request, messages), self.clock.time() - queued, _EPOCH_NS + self._batches
-        )
+        batch = Batch(TOPIC, request, messages)
+        published = Published(self, batch, self.clock.time() - queued, _EPOCH_NS + self._batches, trace)
+        # The attempts alone decide how long the payload lives.
+        del batch
         published.attempts.start()
         return published
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beam_hedge.token_bucket import TOKEN, TokenBucket
+from beam_hedge.settings import HedgingSettings
+from beam_hedge.token_bucket import TOKEN, TokenBucket, make_token_bucket
 from tests.unit.watched_bucket import WatchedBucket
 
 
@@ -71,6 +72,29 @@ def test_a_bucket_of_no_tokens_stays_empty() -> None:
     bucket = TokenBucket(max_tokens=0, refill_ratio=0.0)
     bucket.refill()
     assert not bucket.try_acquire()
+
+
+def test_without_hedging_the_bucket_never_holds_a_token() -> None:
+    """`settings=None` means no hedges, however much is published and whoever asks."""
+    bucket = make_token_bucket(None)
+    for _ in range(1000):
+        bucket.refill()
+        assert bucket.milli_tokens == 0
+        assert not bucket.try_acquire()
+    assert repr(bucket) == "<TokenBucket 0.000/0>"
+
+
+def test_a_bucket_is_made_as_the_settings_say() -> None:
+    """Each of the user's three numbers has its effect, and each bucket a balance of its own."""
+    settings = HedgingSettings(max_tokens=3, refill_ratio=0.2, initial_tokens=2)
+    bucket, other = make_token_bucket(settings), make_token_bucket(settings)
+    assert bucket.milli_tokens == 2 * TOKEN
+    bucket.refill()
+    assert bucket.milli_tokens == 2200
+    for _ in range(10):
+        bucket.refill()
+    assert bucket.milli_tokens == 3 * TOKEN
+    assert other.milli_tokens == 2 * TOKEN
 
 
 def test_its_repr_shows_what_is_left() -> None:
