@@ -36,6 +36,10 @@ COUNTERS = (
 )
 DISTRIBUTIONS = ("publish_latency_ms", "attempts_per_batch", "batch_messages", "batch_bytes")
 GAUGE = "hedge_tokens_milli"
+# Counted by topic, too, where elements choose their topics: "messages_published:TOPIC", and so on.
+COUNTERS_BY_TOPIC = ("messages_published", "batches_failed", "hedges_sent", "hedges_throttled")
+# Beam keeps every counter for the life of a job, so their number must have a bound.
+MAX_COUNTED_TOPICS = 100
 
 
 class SinkMetrics:
@@ -43,9 +47,13 @@ class SinkMetrics:
 
     Counters are summed up here and given to Beam once a bundle, since each update of Beam's costs as much as
     a message. One DoFn instance has one; used on its bundles' thread only.
+
+    Args:
+        by_topic: Whether some counters are kept for each topic besides, for the first 100 topics.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_topic: bool = False) -> None:
+        self._by_topic = by_topic
         self._counters = {name: Metrics.counter(NAMESPACE, name) for name in COUNTERS}
         self._latency, self._attempts, self._messages, self._bytes = (
             Metrics.distribution(NAMESPACE, name) for name in DISTRIBUTIONS
@@ -74,25 +82,40 @@ class SinkMetrics:
             monitoring_infos.PTRANSFORM_LABEL: "",
         }
         self._topics[topic] = ServiceCallMetric(monitoring_infos.API_REQUEST_COUNT_URN, labels)
+        if self._by_topic and len(self._topics) <= MAX_COUNTED_TOPICS:
+            for name in COUNTERS_BY_TOPIC:
+                by_topic = f"{name}:{topic_id}"
+                self._counters[by_topic] = Metrics.counter(NAMESPACE, by_topic)
 
     def add(self, result: PublishOutcome | PublishError) -> None:
         """Counts one batch's outcome or error."""
-        sums = self._sums
+        published = isinstance(result, PublishOutcome)
+        counts = {
+            "messages_published": result.messages if published else 0,
+            "bytes_published": result.request_bytes if published else 0,
+            "batches_published": int(published),
+            "batches_failed": int(not published),
+            "publish_attempts": result.attempts,
+            "retries": result.retries,
+            "hedges_sent": result.hedges,
+            "hedges_won": int(isinstance(result, PublishOutcome) and result.winner > 0),
+            "hedges_failed": result.hedges_failed,
+            "hedges_throttled": result.hedges_throttled,
+            "attempts_cancelled": result.attempts_cancelled,
+        }
+        self._sums.update(counts)
+        if self._by_topic:
+            _project, topic_id = parse_topic(result.topic)
+            self._sums.update({f"{name}:{topic_id}": counts[name] for name in COUNTERS_BY_TOPIC})
         if isinstance(result, PublishOutcome):
-            sums["messages_published"] += result.messages
-            sums["bytes_published"] += result.request_bytes
-            sums["batches_published"] += 1
-            sums["hedges_won"] += result.winner > 0
             # Beam keeps whole numbers: a distribution cuts off fractions.
             self._latency.update(round(result.latency * 1000))
-        else:
-            sums["batches_failed"] += 1
-        sums["publish_attempts"] += result.attempts
-        sums["retries"] += result.retries
-        sums["hedges_sent"] += result.hedges
-        sums["hedges_failed"] += result.hedges_failed
-        sums["hedges_throttled"] += result.hedges_throttled
-        sums["attempts_cancelled"] += result.attempts_cancelled
+        self._count_calls(result)
+        self._attempts.update(result.attempts)
+        self._messages.update(result.messages)
+        self._bytes.update(result.request_bytes)
+
+    def _count_calls(self, result: PublishOutcome | PublishError) -> None:
         calls = self._topics[result.topic]
         if isinstance(result, PublishOutcome):
             calls.call("ok")
@@ -100,9 +123,6 @@ class SinkMetrics:
             calls.call(status.name)
         for _ in range(result.attempts_cancelled):
             calls.call("cancelled")
-        self._attempts.update(result.attempts)
-        self._messages.update(result.messages)
-        self._bytes.update(result.request_bytes)
 
     def add_failed_messages(self, messages: int) -> None:
         """Counts messages that were given up: with their bundle, or as dead letters."""

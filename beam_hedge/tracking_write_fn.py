@@ -61,6 +61,7 @@ class TrackingWriteFn(WriteFn):
         super().__init__(*args, **kwargs)
         self._labels = labels
         self._topic_of = topic_of
+        self._counts_by_topic = topic_of is not None
         self._dead_letter = dead_letter
         self._with_outcomes = with_outcomes
 

@@ -46,6 +46,7 @@ class WriteFn(beam.DoFn):
     _bundle: Bundle
     _builder: BatchBuilder
     _metrics: SinkMetrics
+    _counts_by_topic = False
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class WriteFn(beam.DoFn):
             parse_topic(topic)
             self._config = dataclasses.replace(self._config, topic=topic)
         self._lease = lease.acquire(self._config)
-        self._metrics = SinkMetrics()
+        self._metrics = SinkMetrics(by_topic=self._counts_by_topic)
 
     def start_bundle(self) -> None:
         self._abandon()
