@@ -187,7 +187,7 @@ def test_a_cancelled_pipeline_finishes_its_bundle_and_is_silent() -> None:
 
 
 def test_a_bad_message_does_not_stop_the_stream() -> None:
-    """With dead letters on, messages before and after a bad one pass; the bad one comes out with its attributes."""
+    """With dead letters on, messages before and after a bad one pass; it comes out with its attributes."""
     messages = numbered(30)
     messages[7] = PubsubMessage(b"bad", {"n": "7", "refused": "yes"})
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import apache_beam as beam
 import grpc
-import pytest
 from apache_beam.io.gcp.pubsub import PubsubMessage
 from apache_beam.testing.test_stream import TestStream
 from apache_beam.transforms.window import FixedWindows, TimestampedValue
@@ -15,11 +14,21 @@ from apache_beam.transforms.window import FixedWindows, TimestampedValue
 from beam_hedge import WriteToPubSubHedged
 from beam_hedge.testing import Reply
 from tests.beam.collecting import Collector, finish, make_pipeline
-from tests.beam.test_streaming import TOPIC, contents, feed, relayed, relaying, streaming_server, wait_for_messages
-from tests.server.serving import UNHURRIED, serving
+from tests.beam.test_streaming import (
+    contents,
+    feed,
+    relayed,
+    relaying,
+    streaming_server,
+    wait_for_messages,
+)
+from tests.server.serving import TOPIC, UNHURRIED, serving
 
 if TYPE_CHECKING:
     from beam_hedge.testing import LocalPubSub, RequestRecord
+
+# The runner that takes a `TestStream`, and streams without end.
+STREAMING = "bundle_based"
 
 
 def refuse_the_bad(record: RequestRecord) -> Reply | None:
@@ -39,8 +48,7 @@ def times(server: LocalPubSub) -> dict[bytes, str]:
     return {message.data: message.attributes["ts"] for message in server.messages(TOPIC)}
 
 
-@pytest.mark.parametrize("runner", ["fn_api", "bundle_based"])
-def test_the_attribute_holds_the_event_time_in_milliseconds(runner: str) -> None:
+def test_the_attribute_holds_the_event_time_in_milliseconds() -> None:
     """A message says when it happened, not when it was published, whether it is early, late or on time."""
     stream = (
         TestStream()
@@ -51,7 +59,7 @@ def test_the_attribute_holds_the_event_time_in_milliseconds(runner: str) -> None
         .advance_watermark_to_infinity()
     )
     with serving() as server:
-        pipeline = make_pipeline(runner)
+        pipeline = make_pipeline(STREAMING)
         _ = pipeline | stream | WriteToPubSubHedged(TOPIC, UNHURRIED, timestamp_attribute="ts")
         finish(pipeline)
         assert times(server) == {
@@ -62,8 +70,7 @@ def test_the_attribute_holds_the_event_time_in_milliseconds(runner: str) -> None
         }
 
 
-@pytest.mark.parametrize("runner", ["fn_api", "bundle_based"])
-def test_a_windows_result_has_the_time_of_the_window(runner: str) -> None:
+def test_a_windows_result_has_the_time_of_the_window() -> None:
     """What a window was aggregated to carries the end of that window."""
     stream = (
         TestStream()
@@ -72,7 +79,7 @@ def test_a_windows_result_has_the_time_of_the_window(runner: str) -> None:
         .advance_watermark_to_infinity()
     )
     with serving() as server:
-        pipeline = make_pipeline(runner)
+        pipeline = make_pipeline(STREAMING)
         counts = (
             pipeline
             | stream
@@ -85,8 +92,7 @@ def test_a_windows_result_has_the_time_of_the_window(runner: str) -> None:
         assert times(server) == {b"2": "59999", b"1": "119999"}
 
 
-@pytest.mark.parametrize("runner", ["fn_api", "bundle_based"])
-def test_outputs_stay_in_the_windows_of_their_elements(runner: str) -> None:
+def test_outputs_stay_in_the_windows_of_their_elements() -> None:
     """Outcomes and dead letters of a stream come out in the windows that their elements are in."""
     stream = (
         TestStream()
@@ -95,7 +101,7 @@ def test_outputs_stay_in_the_windows_of_their_elements(runner: str) -> None:
         .add_elements([at(70, b"good, too"), at(80, b"bad, too"), at(130, b"last")])
         .advance_watermark_to_infinity()
     )
-    pipeline, failed, published = make_pipeline(runner), Collector(), Collector()
+    pipeline, failed, published = make_pipeline(STREAMING), Collector(), Collector()
     transform = WriteToPubSubHedged(TOPIC, UNHURRIED, dead_letter=True, with_outcomes=True)
     result = pipeline | stream | beam.WindowInto(FixedWindows(60)) | transform
     failed.take(result.failed)
@@ -118,7 +124,9 @@ def test_outputs_stay_in_the_windows_of_their_elements(runner: str) -> None:
 
 def test_an_event_time_survives_a_relay() -> None:
     """A pipeline that reads event times from one attribute and writes them to another keeps them."""
-    messages = [PubsubMessage(b"%d" % number, {"then": str(1_700_000_000_000 + number)}) for number in range(15)]
+    messages = [
+        PubsubMessage(b"%d" % number, {"then": str(1_700_000_000_000 + number)}) for number in range(15)
+    ]
     with streaming_server() as server:
         feed(messages)
         transform = WriteToPubSubHedged(TOPIC, UNHURRIED, with_attributes=True, timestamp_attribute="ts")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from beam_hedge.lease import Lease
     from beam_hedge.token_bucket import TokenBucket
 
+# What the library must keep to.
 LINGER = 60.0
 
 
@@ -35,6 +36,7 @@ class FakePublisher:
         bucket: The bucket that it was given.
         usable: Whether it is open and its engine lives.
         closed_at: When it was closed; at most once.
+        on_close: Called when closing begins.
     """
 
     def __init__(self, made_of: PublisherConfig, bucket: TokenBucket, clock: FakeClock) -> None:
@@ -42,6 +44,7 @@ class FakePublisher:
         self.bucket = bucket
         self.usable = True
         self.closed_at: list[float] = []
+        self.on_close: Callable[[], object] = _nothing
         self._clock = clock
         self._engine_lives = True
 
@@ -53,6 +56,7 @@ class FakePublisher:
 
     def close_soon(self) -> None:
         """Closes it."""
+        self.on_close()
         self.usable = False
         self.closed_at.append(round(self._clock.time(), 6))
 
@@ -76,7 +80,7 @@ class Leasing:
         self.clock = FakeClock()
         self.made: list[FakePublisher] = []
         self.on_make: Callable[[], object] = _nothing
-        self.registry = LeaseRegistry(cast("Any", self._make), LINGER)
+        self.registry = LeaseRegistry(cast("Any", self._make))
 
     def acquire(self, connections: int = 2) -> Lease:
         """Leases a publisher."""
@@ -135,4 +139,4 @@ class WatchedLock:
 
 
 def _nothing() -> None:
-    """What happens while a publisher is made, unless a test says otherwise."""
+    """What else happens while a publisher is made or closed, unless a test says otherwise."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from tests.unit.waiting import SECONDS, Caller
 
 if TYPE_CHECKING:
     from beam_hedge.lease import Lease
+    from tests.unit.leasing import FakePublisher
 
 THREADS = 8
 
@@ -133,6 +135,22 @@ def test_a_lease_taken_while_a_linger_is_put_off_keeps_the_publisher() -> None:
     assert [publisher_of(lease) for lease in held] == leasing.made[::-1]
 
 
+def test_a_lease_taken_while_the_publisher_closes_gets_another_one() -> None:
+    """A bundle that starts in that very moment is never handed connections that are about to close."""
+    leasing = Leasing()
+    leasing.acquire().release()
+    given: list[tuple[Lease, FakePublisher]] = []
+
+    def lease_one() -> None:
+        lease = leasing.acquire()
+        given.append((lease, publisher_of(lease)))
+
+    leasing.made[0].on_close = lease_one
+    leasing.clock.advance(2 * LINGER)
+    assert [publisher for _lease, publisher in given] == leasing.made[1:]
+    assert [publisher.closed_at for publisher in leasing.made] == [[LINGER], []]
+
+
 def test_threads_that_come_first_at_once_build_one_publisher() -> None:
     """Bundles that start at the same time make one client between them: two at once can hang each other."""
     leasing = Leasing()
@@ -159,3 +177,22 @@ def test_threads_that_come_first_at_once_build_one_publisher() -> None:
     leases[0].release()
     leasing.clock.advance(LINGER)
     assert leasing.open == []
+
+
+def test_threads_that_find_the_engine_dead_at_once_build_one_publisher() -> None:
+    """When the engine has died, all bundles go on with one new publisher between them."""
+    leasing = Leasing()
+    leases = [leasing.acquire() for _ in range(THREADS)]
+    leasing.made[0].engine_dies()
+    lock = WatchedLock(leasing.registry)
+
+    def wait_for_all() -> None:
+        # Who asks for the lock has seen the dead publisher, and no other one.
+        for _ in range(THREADS):
+            assert lock.wanted.acquire(timeout=SECONDS), "not all threads came"
+
+    leasing.on_make = wait_for_all
+    callers = [Caller(functools.partial(publisher_of, lease)) for lease in leases]
+    found = [caller.join().result for caller in callers]
+    assert len(leasing.made) == 2
+    assert found == [leasing.made[1]] * THREADS
