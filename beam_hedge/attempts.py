@@ -86,7 +86,8 @@ class BatchAttempts:
         self._topic, self._messages, self._size = batch.topic, batch.messages, len(batch.request)
         self._accepted = accepted
         self._publish_start_time_ns = publish_start_time_ns
-        self._on_outcome = on_outcome
+        # Dropped with the batch: it leads to the future, which leads back here.
+        self._on_outcome: Any = on_outcome
         self._on_ended = on_ended
         self._trace = trace
         self._deadline = 0.0
@@ -192,12 +193,8 @@ class BatchAttempts:
 
     def _succeed(self, winner: int, message_ids: tuple[str, ...]) -> None:
         self._policy.bucket.refill()
-        latency = self._policy.clock.time() - self._accepted
-        self._resolve(
-            PublishOutcome(
-                topic=self._topic, message_ids=message_ids, winner=winner, latency=latency, **self._counts()
-            )
-        )
+        counts = {**self._counts(), "winner": winner, "latency": self._policy.clock.time() - self._accepted}
+        self._resolve(PublishOutcome(self._topic, message_ids, **counts))
 
     def _fail(self, refusal: Refusal) -> None:
         self._resolve(PublishError(self._topic, refusal.status, refusal.details, **self._counts()))
@@ -221,14 +218,17 @@ class BatchAttempts:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
-        self._on_outcome(result)
-        for attempt in self._live:
-            attempt.call.cancel()
-        if self._live:
-            clock = self._policy.clock
-            self._timers["grace"] = clock.call_at(clock.time() + CANCELLATION_GRACE, self._end)
-        else:
-            self._end()
+        on_outcome, self._on_outcome = self._on_outcome, None
+        try:
+            on_outcome(result)
+        finally:
+            for attempt in self._live:
+                attempt.call.cancel()
+            if self._live:
+                clock = self._policy.clock
+                self._timers["grace"] = clock.call_at(clock.time() + CANCELLATION_GRACE, self._end)
+            else:
+                self._end()
 
     def _end(self) -> None:
         for timer in self._timers.values():

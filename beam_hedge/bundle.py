@@ -50,6 +50,7 @@ class Bundle:
         metrics.start_bundle()
         self._pending: deque[tuple[_Future, Sequence[Any]]] = deque()
         self.cancel = weakref.finalize(self, _cancel, self._pending)
+        self.cancel.atexit = False
 
     def publish(self, batch: Batch, elements: Sequence[Any] = ()) -> None:
         """Sends a batch; waits while flow control says so, and settles what has come back meanwhile.
@@ -72,14 +73,15 @@ class Bundle:
             PublishError: It has failed; the bundle has not.
         """
         future = self._publisher.publish_batch(batch)
+        # If something else ends the wait, it stays there for `cancel`.
         self._pending.append((future, ()))
         try:
             outcome = future.result()
         except PublishError as error:
+            self._pending.pop()
             self._metrics.add(error)
             raise
-        finally:
-            self._pending.pop()
+        self._pending.pop()
         self._metrics.add(outcome)
         return outcome
 

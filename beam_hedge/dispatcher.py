@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
+import logging
 from typing import TYPE_CHECKING
 
 from beam_hedge.attempts import BatchAttempts
-from beam_hedge.outcome import PublishOutcome
 from beam_hedge.outcome_log import OutcomeLog
 from beam_hedge.settings import HedgingSettings, seconds
 
@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from beam_hedge.engine import Engine
     from beam_hedge.errors import PublishError
     from beam_hedge.flow_control import FlowController
+    from beam_hedge.outcome import PublishOutcome
     from beam_hedge.publish_futures import PublishFutures
     from beam_hedge.tracing import PublishTrace
 
     Future = concurrent.futures.Future[PublishOutcome]
+
+
+_logger = logging.getLogger(__name__)
 
 
 class Dispatcher:
@@ -67,7 +71,10 @@ class Dispatcher:
         self, future: Future, trace: PublishTrace | None, result: PublishOutcome | PublishError | None
     ) -> None:
         self._futures.settle(future, result)
-        if isinstance(result, PublishOutcome):
-            self._log.note(result)
-        if trace is not None:
-            trace.end(result)
+        try:
+            if result is not None:
+                self._log.note(result)
+            if trace is not None:
+                trace.end(result)
+        except Exception:  # a log handler or a span processor of the program's must not stop the engine's work
+            _logger.exception("telling of a publish outcome failed")

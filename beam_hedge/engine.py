@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_WORK_PER_TURN = 16
+
 
 class User(Protocol):
     """Who needs the engine, and is told when it dies."""
@@ -127,7 +129,8 @@ class Engine:
         # Cleared first: whoever adds work from now on wakes the loop again.
         self._woken = False
         try:
-            while self._work:
+            # A part only: answers and timers must have their turn however much is handed over.
+            for _ in range(min(len(self._work), _WORK_PER_TURN)):
                 callback, args = self._work.popleft()
                 callback(*args)
         finally:

@@ -129,8 +129,8 @@ class PublishError(BeamHedgeError):
 
     def __str__(self) -> str:
         return (
-            f"{self.messages} messages ({self.request_bytes} B) were not published to {self.topic}: "
-            f"{self.status.name} after {self.attempts} attempts. "
+            f"a batch of {_counted(self.messages, 'message')} ({self.request_bytes} B) was not published to "
+            f"{self.topic}: {self.status.name} after {_counted(self.attempts, 'attempt')}. "
             f"{_WHAT_TO_DO.get(self.status, _RETRIED_IN_VAIN)} The server said: {self.details or 'nothing'}"
         )
 
@@ -142,6 +142,10 @@ class PublishError(BeamHedgeError):
 
 def _rebuild_publish_error(fields: dict[str, Any]) -> PublishError:
     return PublishError(**fields)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _shown(value: object) -> str:

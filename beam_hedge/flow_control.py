@@ -27,6 +27,7 @@ class FlowController:
 
     def __init__(self, settings: PublishFlowControl) -> None:
         self._settings = settings
+        self.behaviour = settings.limit_exceeded_behavior
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._batches = 0
@@ -53,7 +54,7 @@ class FlowController:
             FlowControlLimitError: There are none now, and the settings, or `may_wait`, forbid waiting.
             Exception: What `close` was given.
         """
-        behaviour = self._settings.limit_exceeded_behavior
+        behaviour = self.behaviour
         with self._lock:
             if self._closed is not None:
                 raise self._closed()

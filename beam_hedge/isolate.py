@@ -73,9 +73,10 @@ def isolate(
         found.refused.append((error, part[0]))
         if not found.published and len(found.refused) >= _HOPELESS:
             # The rest gets one chance, whole, before all is given up.
-            parts = [rest for rest in parts if _try(rest, publish, found) is not None]
+            refused = [rest for rest in parts if _try(rest, publish, found) is not None]
             if not found.published:
                 raise error
+            parts = [half for rest in refused for half in (_halves(rest) if len(rest) > 1 else [rest])]
     if not found.published:
         raise found.refused[-1][0]
     return found

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from beam_hedge.errors import InvalidMessageError, InvalidSettingError
 from beam_hedge.message import check_attribute_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,11 @@ class Labels:
             event_time_ms: When it happened, in milliseconds since the epoch.
         """
         labels: dict[str, str] = {}
-        if self.id_label is not None and message_id is not None and not (attributes or {}).get(self.id_label):
-            labels[self.id_label] = message_id
+        if self.id_label is not None and message_id is not None:
+            # What is no mapping, or no text, is the encoder's to refuse.
+            own = attributes.get(self.id_label, "") if isinstance(attributes, Mapping) else ""
+            if own == "":
+                labels[self.id_label] = message_id
         if self.timestamp_attribute is not None:
             labels[self.timestamp_attribute] = str(event_time_ms)
         return labels

@@ -6,10 +6,12 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from beam_hedge.outcome import PublishOutcome
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from beam_hedge.outcome import PublishOutcome
+    from beam_hedge.errors import PublishError
     from beam_hedge.token_bucket import TokenBucket
 
 INTERVAL = 60.0
@@ -40,14 +42,14 @@ class OutcomeLog:
         self._written: dict[str, float] = {}
         self._unwritten: dict[str, int] = {}
 
-    def note(self, outcome: PublishOutcome) -> None:
-        """Looks at one outcome."""
+    def note(self, outcome: PublishOutcome | PublishError) -> None:
+        """Looks at one outcome or error; that a batch failed is for whoever gets the error to tell."""
         if outcome.hedges_throttled:
             self._write("hedging is throttled: no token for a late batch", outcome)
-        elif outcome.latency >= self._slow:
+        elif isinstance(outcome, PublishOutcome) and outcome.latency >= self._slow:
             self._write("publishing is slow", outcome)
 
-    def _write(self, reason: str, outcome: PublishOutcome) -> None:
+    def _write(self, reason: str, outcome: PublishOutcome | PublishError) -> None:
         now = self._clock()
         if now - self._written.get(reason, float("-inf")) < INTERVAL:
             self._unwritten[reason] = self._unwritten.get(reason, 0) + 1
@@ -55,7 +57,7 @@ class OutcomeLog:
         self._written[reason] = now
         facts = {
             "topic": outcome.topic,
-            "latency": round(outcome.latency, 3),
+            "latency": round(outcome.latency, 3) if isinstance(outcome, PublishOutcome) else None,
             "attempts": outcome.attempts,
             "hedges": outcome.hedges,
             "tokens": self._bucket.milli_tokens / 1000,

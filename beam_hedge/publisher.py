@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from google.cloud.pubsub_v1.publisher.exceptions import FlowControlLimitError
+from google.cloud.pubsub_v1.types import LimitExceededBehavior
 from opentelemetry import context
 
 from beam_hedge.attempts import CANCELLATION_GRACE, Policy
@@ -47,8 +48,7 @@ class HedgingPublisher:
     Close it, or use it as a context manager, which drains at its end, or cancels after Ctrl-C.
 
     Args:
-        topic: The full name of the topic that `publish` sends to unless told otherwise; `None` if each call
-            names one.
+        topic: The full name of the topic that `publish` sends to by default; `None` if each call names one.
         settings: When and how often to hedge; `None` publishes without hedging. Default `HedgingSettings()`.
         retry_settings: Deadlines and retries. Default `RetrySettings()`.
         flow_control: How much may be out at once, with google-cloud-pubsub's type. Default: `publish` waits
@@ -109,7 +109,6 @@ class HedgingPublisher:
         self._tracing = config.tracing
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
-
         make_channel = make_channel_factory(config.client_options, credentials)
 
         async def open_channels() -> Channels:
@@ -132,7 +131,7 @@ class HedgingPublisher:
     @property
     def usable(self) -> bool:
         """Whether it is open and its engine lives."""
-        return not self._closed and self._engine.alive
+        return self._engine.alive and not self._closed
 
     def publish(
         self, messages: Iterable[bytes | str | MessageLike], topic: str | None = None
@@ -140,13 +139,13 @@ class HedgingPublisher:
         """Publishes messages as one batch: one request, and hedges and retries of that same request.
 
         Args:
-            messages: At least one and at most 1,000: bytes, text (sent as UTF-8), or the `PubsubMessage` of
-                google-cloud-pubsub or of Beam. They are copied: later changes have no effect.
+            messages: 1 to 1,000: bytes, text (sent as UTF-8), or Beam's or google-cloud-pubsub's
+                `PubsubMessage`. They are copied: later changes have no effect.
             topic: A full name. Default: the publisher's topic.
 
         Returns:
-            A future of the outcome. It fails with `PublishError` if the batch could not be published.
-            Cancelling it cancels all attempts; messages that the service has already are kept there.
+            A future of the outcome, or of a `PublishError`. Cancelling it cancels all attempts, but not what
+            the service has already. Callbacks run on the engine's thread, so they must not wait.
 
         Raises:
             InvalidMessageError: A message, or the whole batch, breaks one of Pub/Sub's limits. Nothing is
@@ -173,7 +172,7 @@ class HedgingPublisher:
         try:
             self._flow.acquire(batch.messages, len(batch.request), may_wait=not on_engine)
         except FlowControlLimitError as error:
-            if not on_engine:
+            if not on_engine or self._flow.behaviour is not LimitExceededBehavior.BLOCK:
                 raise
             raise WrongThreadError(f"publishing from a callback would wait for ever: {error}") from error
         future = self._futures.open()
@@ -190,8 +189,7 @@ class HedgingPublisher:
         """Stops taking batches, waits for those that are out (hedging goes on) and closes the connections.
 
         Args:
-            timeout: Seconds after which what is still out is cancelled. Default: wait until all have their
-                outcome, which the retry settings' total timeout bounds.
+            timeout: Seconds after which the rest is cancelled. Default: the retry settings' total timeout.
 
         Raises:
             WrongThreadError: This is a callback of a future, which would wait for itself.
@@ -236,8 +234,10 @@ class HedgingPublisher:
         await asyncio.shield(self._closing)
 
     async def _close_channels(self) -> None:
-        await self._channels.close()
-        self._engine.leave(self)
+        try:
+            await self._channels.close()
+        finally:
+            self._engine.leave(self)
 
     def __enter__(self) -> Self:
         return self

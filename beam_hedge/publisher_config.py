@@ -87,8 +87,20 @@ def make_config(
         client_options=options,
         credentials=credentials,
         tracing=check_flag("enable_open_telemetry_tracing", tracing),
-        fingerprints=(_fingerprint("client_options", options), _fingerprint("credentials", credentials)),
     )
+
+
+def with_fingerprints(config: PublisherConfig) -> PublisherConfig:
+    """Makes a configuration comparable with its copies on workers.
+
+    Raises:
+        InvalidSettingError: The credentials or the client options cannot be pickled, as workers need them.
+    """
+    fingerprints = (
+        _fingerprint("client_options", config.client_options),
+        _fingerprint("credentials", config.credentials),
+    )
+    return dataclasses.replace(config, fingerprints=fingerprints)
 
 
 def from_mapping(name: str, default: Any, value: Any) -> Any:

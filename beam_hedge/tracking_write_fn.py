@@ -104,7 +104,7 @@ class TrackingWriteFn(WriteFn):
         try:
             builder = self._builder_of(windowed_value.value)
             builder.add(self._encoded(windowed_value), windowed_value)
-        except (InvalidMessageError, InvalidSettingError) as error:
+        except InvalidMessageError as error:
             if not self._dead_letter:
                 raise
             self._fail(windowed_value, str(error))
@@ -115,7 +115,14 @@ class TrackingWriteFn(WriteFn):
         topic = self._topic_of(self._element(value))
         builder = self._builders.get(topic) if isinstance(topic, str) else None
         if builder is None:
-            parse_topic(topic)
+            try:
+                parse_topic(topic)
+            except InvalidSettingError:
+                # Without the value, which can be a part of the element.
+                kind = type(topic).__name__
+                raise InvalidMessageError(
+                    f"the topic function gave a {kind} that is no full topic name"
+                ) from None
             if len(self._builders) >= _MAX_OPEN_BATCHES:
                 self._flush()
                 self._builders.clear()

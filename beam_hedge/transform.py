@@ -14,7 +14,7 @@ from beam_hedge.display import display_items
 from beam_hedge.errors import InvalidSettingError
 from beam_hedge.labels import Labels
 from beam_hedge.outcome import PublishOutcome
-from beam_hedge.publisher_config import from_mapping, make_config
+from beam_hedge.publisher_config import from_mapping, make_config, with_fingerprints
 from beam_hedge.settings import (
     DEFAULT_BATCH_SETTINGS,
     DEFAULT_CONNECTIONS,
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _ORDERING_WITH_HEDGING = (
-    "False while hedging is on: copies of one batch can be stored out of order. Use settings=None and "
-    "beam.io.WriteToPubSub for ordered publishing"
+    "False while hedging is on: copies of one batch can be stored out of order. Use beam.io.WriteToPubSub for "
+    "ordered publishing"
 )
 _ORDERING_WITHOUT_HEDGING = (
     "False: a bundle's batches are out at the same time and can be stored out of order. Use "
@@ -82,8 +82,8 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
         client_options: As for google-cloud-pubsub's `PublisherClient`, such as `{"api_endpoint": ...}`.
         credentials: Default: the worker's application default credentials.
         dead_letter: True: messages that our checks or the service refuse are in the result's `failed`, a
-            PCollection of `FailedMessage`, and the others are published. False, the default: they fail their
-            bundle.
+            PCollection of `FailedMessage`, and the others are published; a batch of which the service refuses
+            every part fails its bundle. False, the default: they all fail their bundle.
         error_handling: The same as Beam YAML asks for it, `{"output": name}`: the result is then a dict of
             the PCollections `good` and `name`.
         with_outcomes: True: `published` of the result is a PCollection of a `PublishOutcome` for each batch. A
@@ -132,7 +132,7 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
     ) -> None:
         super().__init__()
         self._topic = topic
-        self._config = make_config(
+        config = make_config(
             topic=_static_topic(topic),
             settings=settings,
             retry_settings=retry_settings,
@@ -142,6 +142,7 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
             credentials=credentials,
             tracing=enable_open_telemetry_tracing,
         )
+        self._config = with_fingerprints(config)
         self._batch_settings = check_batch_settings(
             from_mapping("batch_settings", DEFAULT_BATCH_SETTINGS, batch_settings)
         )
@@ -229,9 +230,7 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
         ways = [self._dead_letter, self._yaml_output is not None, self._error_handler is not None]
         if sum(ways) > 1:
             raise InvalidSettingError(
-                "dead_letter",
-                self._dead_letter,
-                "the only way: not together with error_handling or with_error_handler",
+                "dead_letter", "several ways", "the only way, without error_handling and with_error_handler"
             )
 
 

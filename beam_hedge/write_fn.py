@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from beam_hedge.publisher_config import PublisherConfig
 
 # Made in `setup` and `start_bundle`, never pickled.
-_LIVE = frozenset({"_lease", "_bundle", "_builder", "_metrics", "_builders", "_outputs"})
+_LIVE = frozenset({"_lease", "_bundle", "_builder", "_metrics", "_builders", "_outputs", "_windows"})
 
 
 class WriteFn(beam.DoFn):

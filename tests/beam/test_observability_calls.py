@@ -137,17 +137,6 @@ def test_lineage_names_the_topic(topic: str, name: str) -> None:
     assert Lineage.query(result.metrics(), Lineage.SOURCE) == set()
 
 
-def test_lineage_names_all_topics_of_a_dynamic_sink() -> None:
-    """Each topic that elements went to is in the graph, and no other."""
-    with serving() as server:
-        server.create_topic(OTHER)
-        result = run_pipeline([b"other", b"1", b"2"], WriteToPubSubHedged(_topic_of, UNHURRIED))
-    assert Lineage.query(result.metrics(), Lineage.SINK) == {
-        "pubsub:topic:p-test.out",
-        "pubsub:topic:p-test.other",
-    }
-
-
 @pytest.mark.parametrize("arguments", [{}, {"dead_letter": True}], ids=["plain", "dead letters"])
 def test_lineage_is_reported_once(arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """However many bundles an instance has, the topic is told once: each report costs as much as a message."""

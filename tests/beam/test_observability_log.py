@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from beam_hedge import HedgingSettings, PublishOutcome, WriteToPubSubHedged, outcome_log
-from beam_hedge.outcome_log import INTERVAL, OutcomeLog
+from beam_hedge import HedgingSettings, WriteToPubSubHedged, outcome_log
 from beam_hedge.testing import Reply
-from beam_hedge.token_bucket import make_token_bucket
 from tests.beam.pipelines import RUNNERS, batches_of, run_pipeline
 from tests.server.serving import TOPIC, by_attempt, serving
 
@@ -36,25 +34,6 @@ def no_payloads(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 def ours(caplog: pytest.LogCaptureFixture) -> list[Any]:
     """Returns the library's own records."""
     return [record for record in caplog.records if record.name.startswith("beam_hedge")]
-
-
-def outcome(**changes: Any) -> PublishOutcome:
-    """Makes an outcome of a batch that went well."""
-    usual: dict[str, Any] = {
-        "topic": TOPIC,
-        "message_ids": ("1",),
-        "attempts": 1,
-        "hedges": 0,
-        "winner": 0,
-        "retries": 0,
-        "latency": 0.01,
-        "hedges_failed": 0,
-        "hedges_throttled": 0,
-        "attempts_cancelled": 0,
-        "messages": 1,
-        "request_bytes": 100,
-    }
-    return PublishOutcome(**{**usual, **changes})
 
 
 @pytest.mark.parametrize("runner", ["fn_api", "bundle_based"])
@@ -93,33 +72,6 @@ def test_a_quick_pipeline_says_nothing(caplog: pytest.LogCaptureFixture) -> None
         transform = WriteToPubSubHedged(TOPIC, HedgingSettings(hedge_delay=10), batch_settings=batches_of(1))
         run_pipeline([SECRET] * 30, transform)
     assert ours(caplog) == []
-
-
-def test_lines_are_an_interval_apart_and_say_what_they_stand_for(caplog: pytest.LogCaptureFixture) -> None:
-    """A long outage writes one line a minute, with the number of those that were not written."""
-    now = 1000.0
-    log = OutcomeLog(1.0, make_token_bucket(HedgingSettings(initial_tokens=3)), clock=lambda: now)
-    for _ in range(100):
-        log.note(outcome(hedges_throttled=1, latency=2.5))
-    now += INTERVAL - 0.001
-    log.note(outcome(hedges_throttled=1))
-    assert [record.beam_hedge["unwritten"] for record in ours(caplog)] == [0]
-    now += 0.001
-    log.note(outcome(hedges_throttled=1))
-    now += INTERVAL
-    log.note(outcome(hedges_throttled=1))
-    assert [record.beam_hedge["unwritten"] for record in ours(caplog)] == [0, 100, 0]
-    assert {record.beam_hedge["tokens"] for record in ours(caplog)} == {3.0}
-
-
-def test_the_two_reasons_do_not_silence_each_other(caplog: pytest.LogCaptureFixture) -> None:
-    """A throttled batch of a minute ago does not hide that publishing is slow now."""
-    log = OutcomeLog(1.0, make_token_bucket(None), clock=lambda: 5.0)
-    log.note(outcome(hedges_throttled=1))
-    log.note(outcome(latency=3.0, hedges=2, attempts=3))
-    log.note(outcome(hedges_throttled=1))
-    log.note(outcome(latency=2.999))
-    assert [record.beam_hedge["reason"] for record in ours(caplog)] == [THROTTLED, SLOW]
 
 
 def test_the_next_minute_of_a_pipeline_is_logged_again(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beam_hedge.publisher_config import make_config
+from beam_hedge.publisher_config import make_config, with_fingerprints
 from beam_hedge.settings import DEFAULT_FLOW_CONTROL, HedgingSettings, RetrySettings
 
 if TYPE_CHECKING:
@@ -25,4 +25,4 @@ def make(**changes: Any) -> PublisherConfig:
         "credentials": None,
         "tracing": False,
     }
-    return make_config(**{**arguments, **changes})
+    return with_fingerprints(make_config(**{**arguments, **changes}))
