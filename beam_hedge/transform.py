@@ -27,7 +27,7 @@ from beam_hedge.settings import (
 from beam_hedge.topics import parse_topic
 from beam_hedge.tracking_write_fn import TrackingWriteFn
 from beam_hedge.write_fn import WriteFn
-from beam_hedge.write_result import WriteResult
+from beam_hedge.write_result import WriteResult, own_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -179,9 +179,8 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
             element_type = tuple[str, element_type]
         publish = beam.ParDo(self._write_fn()).with_input_types(element_type).with_output_types(PublishOutcome)
         outputs = elements | "Publish" >> publish.with_outputs(TAG, main="published")
-        published, failed = outputs["published"], outputs[TAG]
-        # Beam takes every output to be of the main one's type.
-        failed.element_type = FailedMessage
+        published = own_step(outputs["published"], "Published", PublishOutcome)
+        failed = own_step(outputs[TAG], "Failed", FailedMessage)
         if self._yaml_output is not None:
             return {
                 "good": published,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import apache_beam as beam
 
 if TYPE_CHECKING:
     from apache_beam.pvalue import PCollection
@@ -45,3 +47,18 @@ class WriteResult:
         if self.dead_letters is None:
             raise ValueError("failed is there only with WriteToPubSubHedged(..., dead_letter=True)")
         return self.dead_letters
+
+
+def own_step(output: PCollection[Any], name: str, element_type: type) -> PCollection[Any]:
+    """Gives one of several outputs a step of its own, and its type.
+
+    On the BundleBasedDirectRunner a side input that is made of one of several outputs of a step is empty.
+    """
+    # Beam takes every output to be of the main one's type.
+    output.element_type = element_type
+    step: PCollection[Any] = output | name >> beam.Map(_same).with_output_types(element_type)
+    return step
+
+
+def _same(element: Any) -> Any:
+    return element

@@ -58,7 +58,7 @@ def test_a_missing_topic_fails_the_bundle_in_each_way(
 def test_a_final_error_fails_the_bundle(status: str) -> None:
     """A missing permission is found by its error, not by a heap of dead letters; nothing is split for it."""
     with serving(Reply(status=grpc.StatusCode[status])) as server:
-        with pytest.raises(Exception, match=f"{status} after 1 attempts"):
+        with pytest.raises(Exception, match=f"{status} after 1 attempt"):
             publish([b"x", b"y"])
         assert server.ledger().requests == 1
 

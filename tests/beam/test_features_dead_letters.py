@@ -146,7 +146,7 @@ def publish_together(elements: list[bytes], **arguments: Any) -> None:
 def test_without_dead_letters_a_bad_message_fails_the_bundle() -> None:
     """The default drops nothing in silence, and does not try again what cannot succeed."""
     with serving(refuse_bad) as server:
-        with pytest.raises(Exception, match="INVALID_ARGUMENT after 1 attempts"):
+        with pytest.raises(Exception, match="INVALID_ARGUMENT after 1 attempt"):
             publish_together([b"good", b"bad"])
         assert server.ledger().requests == 1
 

@@ -105,7 +105,7 @@ def test_a_failed_publish_fails_the_pipeline(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"a\n")
     with serving() as server:
         server.delete_topic(TOPIC)
-        with pytest.raises(Exception, match=f"were not published to {TOPIC}: NOT_FOUND"):
+        with pytest.raises(Exception, match=f"was not published to {TOPIC}: NOT_FOUND"):
             run(tmp_path / "lines")
 
 

@@ -140,7 +140,7 @@ def test_c06_the_one_message_that_the_schema_refuses_comes_out(
 
 def test_c06_without_dead_letters_the_schemas_refusal_is_the_error(orders: str) -> None:
     """The pipeline fails with what the service said, after one request."""
-    with pytest.raises(Exception, match=r"INVALID_ARGUMENT after 1 attempts.*Could not parse message"):
+    with pytest.raises(Exception, match=r"INVALID_ARGUMENT after 1 attempt.*Could not parse message"):
         run_pipeline([b"this is no order"] * 2, WriteToPubSubHedged(orders, UNHURRIED))
 
 

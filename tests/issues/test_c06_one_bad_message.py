@@ -39,7 +39,7 @@ def refusing(*culprits: bytes) -> Callable[[RequestRecord], Reply | None]:
 def test_without_dead_letters_there_is_one_clear_error_after_one_request() -> None:
     """The status is neither retried nor hedged, and the error says how many messages it is about, and why."""
     with serving(refusing(SEVENTH)) as server:
-        with pytest.raises(Exception, match="INVALID_ARGUMENT after 1 attempts") as caught:
+        with pytest.raises(Exception, match="INVALID_ARGUMENT after 1 attempt") as caught:
             run_pipeline([b"".join(TEN), SEVENTH], WriteToPubSubHedged(TOPIC, UNHURRIED))
         assert server.ledger().requests == server.ledger().failed["INVALID_ARGUMENT"] == 1
         assert server.ledger().messages == 0

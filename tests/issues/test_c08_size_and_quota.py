@@ -48,7 +48,7 @@ def test_the_size_error_fails_the_pipeline(dead_letter: bool) -> None:
     transform = WriteToPubSubHedged(TOPIC, SETTINGS, dead_letter=dead_letter)
     with (
         serving(max_receive_bytes=GRPC_LIMIT) as server,
-        pytest.raises(Exception, match=f"{GRPC_LIMIT + 1} B.* after 1 attempts"),
+        pytest.raises(Exception, match=f"{GRPC_LIMIT + 1} B.* after 1 attempt"),
     ):
         run_pipeline([DATA], transform)
     assert server.ledger().messages == 0
