@@ -66,11 +66,15 @@ def test_a_damaged_file_fails_the_pipeline(tmp_path: Path) -> None:
         run(tmp_path / "cut.gz")
 
 
-@pytest.mark.parametrize(("hedging", "requests"), [("true", 2), ("false", 1)])
-def test_hedging_is_on_unless_turned_off(hedging: str, requests: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("hedging", "original", "requests"),
+    [("true", NEVER, 2), ("false", Reply(delay=0.5), 1)],
+    ids=["true", "false"],
+)
+def test_hedging_is_on_unless_turned_off(hedging: str, original: Reply, requests: int, tmp_path: Path) -> None:
     """A batch that is late is sent again, and `--enable_hedging=false` is taken at its word."""
     (tmp_path / "lines").write_bytes(b"a\n")
-    with serving(by_attempt(Reply(delay=0.5))) as server:
+    with serving(by_attempt(original, None)) as server:
         arguments = ["--hedge_delay=300ms", "--hedge_initial_tokens=1"]
         run(tmp_path / "lines", f"--enable_hedging={hedging}", *arguments)
         assert server.ledger().requests == requests
