@@ -14,7 +14,7 @@ from apache_beam.transforms.window import FixedWindows, TimestampedValue
 from beam_hedge import WriteToPubSubHedged
 from beam_hedge.testing import Reply
 from tests.beam.collecting import Collector, finish, make_pipeline
-from tests.beam.test_streaming import (
+from tests.beam.relaying import (
     contents,
     feed,
     relayed,

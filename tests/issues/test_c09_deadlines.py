@@ -59,7 +59,8 @@ def test_the_total_timeout_ends_a_batch_and_other_topics_go_on() -> None:
     assert error.retries == len(tries) - 1 >= 1
     assert all(each.time_left is not None and 0 < each.time_left < 1.1 for each in tries)
     ended = max(each.ended for each in tries if each.ended is not None)
-    assert 2.9 < ended - tries[0].arrival < 5
+    # The first one may have waited for its connection before it arrived.
+    assert 2 < ended - tries[0].arrival < 5
     # No try of the stuck batch held up the healthy ones: each was answered before the last try ended.
     assert healthy > 10
     assert all(each.ended is not None and each.ended - each.arrival < 1 for each in others)

@@ -11,11 +11,16 @@ from tests.beam.pipelines import RUNNERS, run_pipeline
 from tests.issues.inputs import TEXTS
 from tests.server.serving import TOPIC, UNHURRIED, serving
 
-BOTH = pytest.mark.parametrize("runner", ["fn_api", "bundle_based"])
 
-
-@BOTH
-@pytest.mark.parametrize("arguments", [{}, {"id_label": "id"}, {"dead_letter": True}], ids=str)
+@pytest.mark.parametrize(
+    ("runner", "arguments"),
+    [
+        ("fn_api", {}),
+        ("bundle_based", {}),
+        ("fn_api", {"id_label": "id"}),
+        ("bundle_based", {"dead_letter": True}),
+    ],
+)
 def test_text_is_published_as_utf8(runner: str, arguments: dict[str, object]) -> None:
     """What a pipeline writes as text, a subscriber reads as the same text, whatever the sink's options."""
     with serving() as server:
