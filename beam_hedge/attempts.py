@@ -8,7 +8,6 @@ touches the network.
 from __future__ import annotations
 
 import functools
-import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +19,14 @@ from beam_hedge.outcome import PublishOutcome
 from beam_hedge.retry import is_retryable, retry_delay
 from beam_hedge.settings import seconds
 from beam_hedge.telemetry import telemetry_header
+from beam_hedge.token_bucket import TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from beam_hedge.batch import Batch
-    from beam_hedge.interfaces import Call, Clock, Connections, Handle, Trace
-    from beam_hedge.settings import HedgingSettings, RetrySettings
-    from beam_hedge.token_bucket import TokenBucket
+    from beam_hedge.interfaces import Call, Handle, Trace
+    from beam_hedge.policy import Policy
 
 MAX_HEDGE_TIMEOUT = 10.0
 # How long cancelled attempts may take to end before nobody waits for them any more.
@@ -38,23 +37,12 @@ CANCELLATION_GRACE = 1.0
 _TURNS_TO_SEE_ANSWERS = 5
 
 
-@dataclass(frozen=True)
-class Policy:
-    """What all batches of one publisher share: time, connections, the token bucket and the settings."""
-
-    clock: Clock
-    connections: Connections
-    bucket: TokenBucket
-    settings: HedgingSettings | None
-    retry: RetrySettings
-    random: Callable[[], float] = random.random
-
-
 @dataclass(eq=False)
 class _Attempt:
     hedge: int
     connection: int
     call: Call
+    sent_at: float
 
 
 class BatchAttempts:
@@ -115,14 +103,17 @@ class BatchAttempts:
 
     def _send_original(self, now: float, avoid: Collection[int]) -> None:
         timeout = min(seconds(self._policy.retry.initial_rpc_timeout), self._deadline - now)
-        self._send(0, timeout, avoid)
+        self._send(0, now, timeout, avoid)
 
-    def _send(self, hedge: int, timeout: float, avoid: Collection[int]) -> None:
+    def _send(self, hedge: int, now: float, timeout: float, avoid: Collection[int]) -> None:
         if self._batch is None:
             return
         header = telemetry_header(hedge, self._publish_start_time_ns)
-        connection, call = self._policy.connections.send(self._batch, (header,), timeout, avoid)
-        attempt = _Attempt(hedge, connection, call)
+        policy = self._policy
+        # A probe that finds its connection dead is saved by its hedge, so it is sent while there is a token.
+        probe = not hedge and not avoid and policy.bucket.milli_tokens >= TOKEN
+        connection, call = policy.connections.send(self._batch, (header,), timeout, avoid, probe=probe)
+        attempt = _Attempt(hedge, connection, call, now)
         self._live.append(attempt)
         call.add_done_callback(functools.partial(self._attempt_ended, attempt))
         if self._trace is not None:
@@ -130,20 +121,23 @@ class BatchAttempts:
 
     def _set_hedge_timer(self, now: float) -> None:
         if self._policy.settings is not None:
-            self._set_timer("hedge", now + seconds(self._policy.settings.hedge_delay), self._hedge_due)
+            due = now + seconds(self._policy.settings.hedge_delay)
+            self._set_timer("hedge", due, functools.partial(self._hedge_due, now))
 
-    def _hedge_due(self) -> None:
+    def _hedge_due(self, previous: float) -> None:
         now = self._policy.clock.time()
         left = self._deadline - now
         if self._failed or left <= 0:
             return
+        for attempt in self._live:
+            if attempt.sent_at <= previous:
+                self._policy.connections.overdue(attempt.connection, attempt.call)
         if not self._policy.bucket.try_acquire():
             self._hedges_throttled = 1
             return
         self._hedges += 1
-        self._send(
-            self._hedges, min(left, MAX_HEDGE_TIMEOUT), avoid=[attempt.connection for attempt in self._live]
-        )
+        avoid = [attempt.connection for attempt in self._live]
+        self._send(self._hedges, now, min(left, MAX_HEDGE_TIMEOUT), avoid)
         self._set_hedge_timer(now)
 
     def _retry_due(self, failed_connection: int, refusal: Refusal) -> None:

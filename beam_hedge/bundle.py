@@ -47,10 +47,19 @@ class Bundle:
         self._metrics = metrics
         self._on_published = on_published
         self._on_refused = on_refused
+        self._is_empty = True
+        self._may_share = False
         metrics.start_bundle()
         self._pending: deque[tuple[_Future, Sequence[Any]]] = deque()
         self.cancel = weakref.finalize(self, _cancel, self._pending)
         self.cancel.atexit = False
+
+    def ends(self) -> None:
+        """Notes that all elements are there: batches that come now may share a request with other bundles'.
+
+        A bundle that has filled batches before has none that is worth it.
+        """
+        self._may_share = self._is_empty
 
     def publish(self, batch: Batch, elements: Sequence[Any] = ()) -> None:
         """Sends a batch; waits while flow control says so, and settles what has come back meanwhile.
@@ -62,7 +71,9 @@ class Bundle:
         Raises:
             PublishError: A batch of this bundle has failed.
         """
-        self._pending.append((self._publisher.publish_batch(batch), elements))
+        future = self._publisher.publish_batch(batch, may_share=self._may_share)
+        self._is_empty = False
+        self._pending.append((future, elements))
         while self._pending and self._pending[0][0].done():
             self._settle(*self._pending.popleft())
 
@@ -93,7 +104,8 @@ class Bundle:
             EngineDiedError: The engine's thread ended.
         """
         futures = [future for future, _elements in self._pending]
-        concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
+        if len(futures) > 1:
+            concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
         # A failed one first: those that are still out may be far from done.
         for future, elements in sorted(self._pending, key=_has_failed, reverse=True):
             self._settle(future, elements)
@@ -116,7 +128,8 @@ class Bundle:
             self._on_published(outcome, elements)
 
     def _report(self) -> None:
-        self._metrics.report(self._publisher.token_bucket.milli_tokens)
+        publisher = self._publisher
+        self._metrics.report(publisher.token_bucket.milli_tokens, publisher.connection_counts.take())
 
 
 def _has_failed(pending: tuple[_Future, Sequence[Any]]) -> bool:

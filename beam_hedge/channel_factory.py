@@ -37,6 +37,8 @@ _OWN_OPTIONS = (
     # A status with a long text would otherwise arrive as another status.
     ("grpc.max_metadata_size", 4 * 1024 * 1024),
     ("grpc.keepalive_time_ms", 30_000),
+    # By default the pause between tries to connect grows to two minutes: too long after a short outage.
+    ("grpc.max_reconnect_backoff_ms", 1_000),
 )
 
 

@@ -1,9 +1,11 @@
-"""The connections of a publisher, and which of them the next attempt takes."""
+"""The channels of a publisher: attempts go out on them, and those that stay silent are replaced."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
+import math
 from typing import TYPE_CHECKING
 
 import grpc
@@ -11,90 +13,158 @@ from google.api_core.gapic_v1 import routing_header
 from google.pubsub_v1.types import PublishResponse
 
 from beam_hedge.channel_factory import CLIENT_INFO
+from beam_hedge.connection import Connection, choose_connection
+from beam_hedge.connection_counts import ConnectionCounts
 from beam_hedge.interfaces import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection
 
     from beam_hedge.batch import Batch
-    from beam_hedge.interfaces import Answer, Metadata
+    from beam_hedge.interfaces import Answer, Call, Metadata
 
     Stub = grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
 
 _PUBLISH = "/google.pubsub.v1.Publisher/Publish"
 _parse_response = PublishResponse.pb().FromString
 _CLIENT_HEADER = CLIENT_INFO.to_grpc_metadata()
+_CHECK_INTERVAL = 1.0
 
 
-def choose_connection(out: Sequence[int], avoid: Collection[int]) -> int:
-    """Picks the connection for an attempt.
+class _Channel(Connection):
+    """A connection, and the channel that it is. It opens with the first request, or when it is told to."""
 
-    Args:
-        out: How many requests each connection has out.
-        avoid: Connections that it should not share, such as those of its batch's live attempts.
+    def __init__(self, number: int, channel: grpc.aio.Channel) -> None:
+        super().__init__(number)
+        self.channel = channel
+        # The payload is bytes already. The generated client's own stub would encode it once more for each
+        # attempt.
+        self.publish: Stub = channel.unary_unary(_PUBLISH)
 
-    Returns:
-        The index of the connection with the fewest requests out, not one of `avoid` if there is another.
-
-    Example:
-        >>> choose_connection([3, 1, 2], avoid={1})
-        2
-    """
-    candidates = [index for index in range(len(out)) if index not in avoid] or range(len(out))
-    return min(candidates, key=out.__getitem__)
+    def look(self, *, connect: bool) -> None:
+        """Finds out whether it is ready, and has it connect if it is not and shall."""
+        self.ready = self.channel.get_state(try_to_connect=connect) is grpc.ChannelConnectivity.READY
 
 
 class Channels:
-    """A few channels, each with a TCP connection of its own.
+    """A few connections, each a TCP connection of its own, and replaced if it stays silent.
 
-    Lives on the engine's loop: made, used and closed there. A connection opens with its channel's first
-    request.
+    Lives on the engine's loop: made, used and closed there. The first connection opens at once, the others in
+    the background with the second request or the first answer, whichever comes first: a hedge should find
+    one that is open, and a publisher that nobody uses needs no more than one.
+
+    Args:
+        make_channel: Makes a channel with a TCP connection of its own.
+        connections: How many to keep.
+        patience: Seconds by which an answer may come out of turn before its connection lags.
     """
 
-    def __init__(self, make_channel: Callable[[], grpc.aio.Channel], connections: int) -> None:
+    def __init__(
+        self, make_channel: Callable[[], grpc.aio.Channel], connections: int, patience: float = math.inf
+    ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._channels = [make_channel() for _ in range(connections)]
-        # The payload is bytes already. The generated client's own stub would encode it once more for each
-        # attempt.
-        self._stubs: list[Stub] = [channel.unary_unary(_PUBLISH) for channel in self._channels]
-        self._out = [0] * connections
+        self._make_channel = make_channel
+        self._patience = patience
+        self._numbers = itertools.count()
+        self._channels = [self._make() for _ in range(connections)]
+        self._replaced: list[_Channel] = []
+        self._closing: set[asyncio.Task[None]] = set()
+        self._check: asyncio.TimerHandle | None = None
+        self._in_use = False
+        self.counts = ConnectionCounts()
+        self._channels[0].look(connect=True)
 
     @property
     def out(self) -> tuple[int, ...]:
         """How many requests each connection has out."""
-        return tuple(self._out)
+        return tuple(channel.out for channel in self._channels)
 
     def send(
-        self, batch: Batch, metadata: Metadata, timeout: float, avoid: Collection[int]
+        self, batch: Batch, metadata: Metadata, timeout: float, avoid: Collection[int], *, probe: bool
     ) -> tuple[int, asyncio.Task[Answer]]:
         """Starts a publish request; see `beam_hedge.interfaces.Connections`."""
-        index = choose_connection(self._out, avoid)
+        now = self._loop.time()
+        self._look()
+        self._in_use = True
+        channel = choose_connection(self._channels, avoid, now=now, probe=probe, patience=self._patience)
         routing = routing_header.to_grpc_metadata((("topic", batch.topic),))
         task = self._loop.create_task(
-            self._call(index, batch.request, timeout, (routing, _CLIENT_HEADER, *metadata))
+            _call(channel.publish, batch.request, timeout, (routing, _CLIENT_HEADER, *metadata))
         )
-        self._out[index] += 1
+        channel.sent(task, now)
         # Not in the coroutine: one that is cancelled before its first step runs none of its code.
-        task.add_done_callback(functools.partial(self._ended, index))
-        return index, task
+        task.add_done_callback(functools.partial(self._ended, channel))
+        if self._check is None:
+            self._check = self._loop.call_later(_CHECK_INTERVAL, self._replace_dead)
+        return channel.number, task
 
-    async def _call(self, index: int, request: bytes, timeout: float, metadata: Metadata) -> Answer:
-        try:
-            response = await self._stubs[index](request, timeout=timeout, metadata=metadata)
-            return tuple(_parse_response(response).message_ids)
-        except grpc.aio.AioRpcError as error:
-            return Refusal(error.code(), error.details() or "")
-        except Exception as error:  # noqa: BLE001 - whatever else goes wrong must end the batch, never leave it waiting
-            return Refusal(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}", final=True)
+    def overdue(self, connection: int, call: Call) -> None:
+        """Notes that a call should have been answered; see `beam_hedge.interfaces.Connections`."""
+        now = self._loop.time()
+        self.counts.suspected += sum(
+            channel.overdue(call, now) for channel in self._channels if channel.number == connection
+        )
 
-    def _ended(self, index: int, _task: asyncio.Task[Answer]) -> None:
-        self._out[index] -= 1
+    def _look(self) -> None:
+        for channel in self._channels:
+            channel.look(connect=self._in_use)
+
+    def _ended(self, channel: _Channel, task: asyncio.Task[Answer]) -> None:
+        if task.cancelled() or (isinstance(answer := task.result(), Refusal) and not answer.shows_life):
+            channel.ended(task)
+        else:
+            channel.answered(task, self._loop.time())
+            if not all(each.ready for each in self._channels):
+                self._look()
+        self._close_unused()
+
+    def _replace_dead(self) -> None:
+        """Opens a fresh channel for each connection that is dead; what it has out may still end there.
+
+        Runs once a second while requests are out or a connection is silent.
+        """
+        now = self._loop.time()
+        for index, channel in enumerate(self._channels):
+            if channel.is_dead(now):
+                self._channels[index] = self._make()
+                self._channels[index].look(connect=True)
+                self._replaced.append(channel)
+                self.counts.replaced += 1
+        self._close_unused()
+        in_use = any(channel.out or channel.suspect for channel in self._channels)
+        self._check = self._loop.call_later(_CHECK_INTERVAL, self._replace_dead) if in_use else None
+
+    def _close_unused(self) -> None:
+        for channel in [channel for channel in self._replaced if not channel.out]:
+            self._replaced.remove(channel)
+            closing = self._loop.create_task(channel.channel.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    def _make(self) -> _Channel:
+        return _Channel(next(self._numbers), self._make_channel())
 
     async def close(self) -> None:
         """Closes all connections; requests that are still out end as cancelled."""
-        self._stubs.clear()
-        while self._channels:
-            await self._channels.pop().close()
+        if self._check is not None:
+            self._check.cancel()
+        channels = [*self._channels, *self._replaced]
+        self._channels.clear()
+        self._replaced.clear()
+        for channel in channels:
+            await channel.channel.close()
+        for closing in tuple(self._closing):
+            await closing
 
     def __repr__(self) -> str:
-        return f"<Channels {len(self._out)} connections, requests out: {', '.join(map(str, self._out))}>"
+        return f"<Channels {self._channels}>"
+
+
+async def _call(publish: Stub, request: bytes, timeout: float, metadata: Metadata) -> Answer:
+    try:
+        response = await publish(request, timeout=timeout, metadata=metadata)
+        return tuple(_parse_response(response).message_ids)
+    except grpc.aio.AioRpcError as error:
+        return Refusal(error.code(), error.details() or "")
+    except Exception as error:  # noqa: BLE001 - whatever else goes wrong must end the batch, never leave it waiting
+        return Refusal(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}", final=True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from apache_beam.transforms.display import DisplayDataItem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from google.cloud.pubsub_v1.types import BatchSettings
 
     from beam_hedge.publisher_config import PublisherConfig
@@ -25,9 +27,14 @@ def display_items(
         ("flow_control_", config.flow_control._asdict()),
     ):
         items.update({prefix + name: value for name, value in values.items()})
+    return plain_items(items)
+
+
+def plain_items(values: Mapping[str, object]) -> dict[str, DisplayDataItem]:
+    """Returns values as Beam's display data; what is `None` is left out."""
     return {
         name: DisplayDataItem(_plain(value), label=name.replace("_", " "))
-        for name, value in items.items()
+        for name, value in values.items()
         if value is not None
     }
 

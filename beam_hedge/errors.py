@@ -95,6 +95,8 @@ class PublishError(BeamHedgeError):
         hedges_throttled: 1 if a due hedge found no token, else 0.
         attempts_cancelled: Attempts that were still out when the batch ended.
         refusals: The gRPC statuses of the attempts that ended without success, in their order.
+        shared: Whether the batch was in one request with a batch of another thread, whose error tells of the
+            attempts; this one then tells of one attempt, and no hedges.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class PublishError(BeamHedgeError):
         hedges_throttled: int,
         attempts_cancelled: int,
         refusals: tuple[grpc.StatusCode, ...] = (),
+        shared: bool = False,
     ) -> None:
         super().__init__(topic, status)
         self.topic = topic
@@ -126,6 +129,11 @@ class PublishError(BeamHedgeError):
         self.hedges_throttled = hedges_throttled
         self.attempts_cancelled = attempts_cancelled
         self.refusals = refusals
+        self.shared = shared
+
+    def replace(self, **fields: Any) -> PublishError:
+        """Returns a copy with some fields changed, as `dataclasses.replace` does for an outcome."""
+        return PublishError(**{**self._fields(), **fields})
 
     def __str__(self) -> str:
         return (
@@ -135,9 +143,11 @@ class PublishError(BeamHedgeError):
         )
 
     def __reduce__(self) -> tuple[Callable[..., PublishError], tuple[dict[str, Any]]]:
+        return _rebuild_publish_error, (self._fields(),)
+
+    def _fields(self) -> dict[str, Any]:
         # What add_note() leaves is no argument.
-        fields = {name: value for name, value in self.__dict__.items() if not name.startswith("__")}
-        return _rebuild_publish_error, (fields,)
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("__")}
 
 
 def _rebuild_publish_error(fields: dict[str, Any]) -> PublishError:

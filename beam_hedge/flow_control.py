@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from google.cloud.pubsub_v1.publisher.exceptions import FlowControlLimitError
 from google.cloud.pubsub_v1.types import LimitExceededBehavior
 
+from beam_hedge.errors import WrongThreadError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -27,7 +29,6 @@ class FlowController:
 
     def __init__(self, settings: PublishFlowControl) -> None:
         self._settings = settings
-        self.behaviour = settings.limit_exceeded_behavior
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._batches = 0
@@ -48,23 +49,25 @@ class FlowController:
         Args:
             messages: Messages of the batch.
             size: Bytes of the batch.
-            may_wait: Whether this thread may wait.
+            may_wait: Whether this thread may wait; the one that gives permits back may not.
 
         Raises:
-            FlowControlLimitError: There are none now, and the settings, or `may_wait`, forbid waiting.
+            FlowControlLimitError: There are none now, and the settings forbid waiting.
+            WrongThreadError: There are none now, and this thread may not wait.
             Exception: What `close` was given.
         """
-        behaviour = self.behaviour
+        behaviour = self._settings.limit_exceeded_behavior
         with self._lock:
             if self._closed is not None:
                 raise self._closed()
             if behaviour is LimitExceededBehavior.IGNORE or (not self._waiting and self._fits(messages, size)):
                 self._take(messages, size)
                 return
-            if behaviour is LimitExceededBehavior.ERROR or not may_wait:
-                raise FlowControlLimitError(
-                    f"{self._messages} messages ({self._bytes} B) are out; {messages} more ({size} B) would "
-                    f"exceed {self._settings.message_limit} messages or {self._settings.byte_limit} B"
+            if behaviour is LimitExceededBehavior.ERROR:
+                raise FlowControlLimitError(self._excess(messages, size))
+            if not may_wait:
+                raise WrongThreadError(
+                    f"publishing from a callback would wait for ever: {self._excess(messages, size)}"
                 )
             waiter = _Waiter(messages, size)
             self._waiting.append(waiter)
@@ -121,6 +124,12 @@ class FlowController:
         return not self._batches or (
             self._messages + messages <= self._settings.message_limit
             and self._bytes + size <= self._settings.byte_limit
+        )
+
+    def _excess(self, messages: int, size: int) -> str:
+        return (
+            f"{self._messages} messages ({self._bytes} B) are out; {messages} more ({size} B) would "
+            f"exceed {self._settings.message_limit} messages or {self._settings.byte_limit} B"
         )
 
     def _take(self, messages: int, size: int) -> None:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import grpc
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-
-    import grpc
 
     from beam_hedge.batch import Batch
 
 Metadata = tuple[tuple[str, str], ...]
+
+_GIVEN_LOCALLY = (
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.UNAVAILABLE,
+)
 
 
 class Handle(Protocol):
@@ -46,6 +52,11 @@ class Refusal:
     status: grpc.StatusCode
     details: str
     final: bool = False
+
+    @property
+    def shows_life(self) -> bool:
+        """Whether it came from the server: not from gRPC in this process, which may have heard nothing."""
+        return not self.final and self.status not in _GIVEN_LOCALLY
 
 
 Answer = tuple[str, ...] | Refusal
@@ -83,11 +94,22 @@ class Connections(Protocol):
     """Sends requests, each on one of a few connections."""
 
     def send(
-        self, batch: Batch, metadata: Metadata, timeout: float, avoid: Collection[int]
+        self, batch: Batch, metadata: Metadata, timeout: float, avoid: Collection[int], *, probe: bool
     ) -> tuple[int, Call]:
         """Starts a request on a connection that is not one of `avoid`, if there is another.
 
+        Args:
+            batch: What to send.
+            metadata: Headers of this attempt.
+            timeout: Its deadline, in seconds from now.
+            avoid: Numbers of connections.
+            probe: Whether the request may try a connection that is suspect.
+
         Returns:
-            Which connection it is on, and the call.
+            The number of the connection that it is on, and the call.
         """
+        ...
+
+    def overdue(self, connection: int, call: Call) -> None:
+        """Notes that a call that is out should have been answered by now."""
         ...

@@ -17,6 +17,8 @@ from beam_hedge.outcome import PublishOutcome
 from beam_hedge.topics import parse_topic
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from beam_hedge.errors import PublishError
 
 NAMESPACE = "beam_hedge"
@@ -33,6 +35,8 @@ COUNTERS = (
     "hedges_failed",
     "hedges_throttled",
     "attempts_cancelled",
+    "connections_suspected",
+    "connections_replaced",
 )
 DISTRIBUTIONS = ("publish_latency_ms", "attempts_per_batch", "batch_messages", "batch_bytes")
 GAUGE = "hedge_tokens_milli"
@@ -95,7 +99,7 @@ class SinkMetrics:
             "bytes_published": result.request_bytes if published else 0,
             "batches_published": int(published),
             "batches_failed": int(not published),
-            "publish_attempts": result.attempts,
+            "publish_attempts": 0 if result.shared else result.attempts,
             "retries": result.retries,
             "hedges_sent": result.hedges,
             "hedges_won": int(isinstance(result, PublishOutcome) and result.winner > 0),
@@ -103,14 +107,16 @@ class SinkMetrics:
             "hedges_throttled": result.hedges_throttled,
             "attempts_cancelled": result.attempts_cancelled,
         }
-        self._sums.update(counts)
+        for name, amount in counts.items():
+            self._sums[name] += amount
         if self._by_topic:
             _project, topic_id = parse_topic(result.topic)
             self._sums.update({f"{name}:{topic_id}": counts[name] for name in COUNTERS_BY_TOPIC})
         if isinstance(result, PublishOutcome):
             # Beam keeps whole numbers: a distribution cuts off fractions.
             self._latency.update(round(result.latency * 1000))
-        self._count_calls(result)
+        if not result.shared:
+            self._count_calls(result)
         self._attempts.update(result.attempts)
         self._messages.update(result.messages)
         self._bytes.update(result.request_bytes)
@@ -128,8 +134,9 @@ class SinkMetrics:
         """Counts messages that were given up: with their bundle, or as dead letters."""
         self._sums["messages_failed"] += messages
 
-    def report(self, milli_tokens: int) -> None:
-        """Gives Beam the sums of this bundle, and the tokens that are left."""
+    def report(self, milli_tokens: int, connection_counts: Mapping[str, int]) -> None:
+        """Gives Beam the sums of this bundle, the tokens that are left, and what happened to connections."""
+        self._sums.update(connection_counts)
         for name, counter in self._counters.items():
             amount = self._sums[name]
             # Once even if it is 0: an alert on a counter needs the counter to be there.

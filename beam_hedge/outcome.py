@@ -27,6 +27,8 @@ class PublishOutcome:
         messages: How many messages the batch held.
         request_bytes: The size of the request, in bytes.
         refusals: The gRPC statuses of the attempts that ended without success, in their order.
+        shared: Whether the batch was in one request with a batch of another thread, whose outcome tells of
+            the attempts; this one then tells of one attempt, and no hedges.
     """
 
     topic: str
@@ -42,3 +44,4 @@ class PublishOutcome:
     messages: int
     request_bytes: int
     refusals: tuple[grpc.StatusCode, ...] = ()
+    shared: bool = False

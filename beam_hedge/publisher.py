@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from typing import TYPE_CHECKING, Any
 
-from google.cloud.pubsub_v1.publisher.exceptions import FlowControlLimitError
-from google.cloud.pubsub_v1.types import LimitExceededBehavior
-from opentelemetry import context
-
-from beam_hedge.attempts import CANCELLATION_GRACE, Policy
+from beam_hedge.attempts import CANCELLATION_GRACE
 from beam_hedge.batch import seal
 from beam_hedge.channel_factory import make_channel_factory
 from beam_hedge.channels import Channels
+from beam_hedge.connection import lag_patience
 from beam_hedge.dispatcher import Dispatcher
 from beam_hedge.engine import join_engine
 from beam_hedge.errors import EngineDiedError, InvalidSettingError, PublisherClosedError, WrongThreadError
 from beam_hedge.flow_control import FlowController
+from beam_hedge.policy import Policy
 from beam_hedge.publish_futures import PublishFutures
 from beam_hedge.publisher_config import make_config
 from beam_hedge.settings import DEFAULT_CONNECTIONS, DEFAULT_FLOW_CONTROL, HedgingSettings, RetrySettings
 from beam_hedge.token_bucket import make_token_bucket
 from beam_hedge.topics import parse_topic
-from beam_hedge.tracing import PublishTrace
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -36,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from beam_hedge.batch import Batch
+    from beam_hedge.connection_counts import ConnectionCounts
     from beam_hedge.message import MessageLike
     from beam_hedge.outcome import PublishOutcome
     from beam_hedge.token_bucket import TokenBucket
@@ -106,13 +103,12 @@ class HedgingPublisher:
         self._flow = FlowController(config.flow_control)
         self._bucket = token_bucket or make_token_bucket(config.settings)
         self._futures = PublishFutures()
-        self._tracing = config.tracing
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
         make_channel = make_channel_factory(config.client_options, credentials)
 
         async def open_channels() -> Channels:
-            return Channels(make_channel, connections)
+            return Channels(make_channel, connections, lag_patience(config.settings))
 
         self._engine = join_engine(self)
         try:
@@ -121,12 +117,17 @@ class HedgingPublisher:
             self._engine.leave(self)
             raise
         policy = Policy(self._engine.loop, self._channels, self._bucket, config.settings, config.retry_settings)
-        self._dispatcher = Dispatcher(policy, self._engine, self._flow, self._futures)
+        self._dispatcher = Dispatcher(policy, self._engine, self._flow, self._futures, tracing=config.tracing)
 
     @property
     def token_bucket(self) -> TokenBucket:
         """The budget for hedges."""
         return self._bucket
+
+    @property
+    def connection_counts(self) -> ConnectionCounts:
+        """What happened to the connections."""
+        return self._channels.counts
 
     @property
     def usable(self) -> bool:
@@ -137,6 +138,9 @@ class HedgingPublisher:
         self, messages: Iterable[bytes | str | MessageLike], topic: str | None = None
     ) -> concurrent.futures.Future[PublishOutcome]:
         """Publishes messages as one batch: one request, and hedges and retries of that same request.
+
+        Small batches of several threads that are found waiting together share a request; none is held back
+        for that, each has its own outcome, and an error touches only those to blame.
 
         Args:
             messages: 1 to 1,000: bytes, text (sent as UTF-8), or Beam's or google-cloud-pubsub's
@@ -161,29 +165,17 @@ class HedgingPublisher:
         topic = topic or self._topic
         if topic is None:
             raise InvalidSettingError("topic", topic, "named: this publisher has no topic of its own")
-        return self.publish_batch(seal(topic, messages))
+        return self.publish_batch(seal(topic, messages), may_share=True)
 
-    def publish_batch(self, batch: Batch) -> concurrent.futures.Future[PublishOutcome]:
-        """Publishes a sealed batch; see `publish`."""
+    def publish_batch(
+        self, batch: Batch, *, may_share: bool = False
+    ) -> concurrent.futures.Future[PublishOutcome]:
+        """Publishes a sealed batch; see `publish`. It has a request of its own unless it may share."""
         self._engine.check_process()
         if self._closed:
             raise PublisherClosedError
-        on_engine = self._engine.is_current_thread
-        try:
-            self._flow.acquire(batch.messages, len(batch.request), may_wait=not on_engine)
-        except FlowControlLimitError as error:
-            if not on_engine or self._flow.behaviour is not LimitExceededBehavior.BLOCK:
-                raise
-            raise WrongThreadError(f"publishing from a callback would wait for ever: {error}") from error
-        future = self._futures.open()
-        try:
-            trace = PublishTrace(batch, context.get_current()) if self._tracing else None
-            self._engine.submit(self._dispatcher.start, future, batch, time.monotonic(), time.time_ns(), trace)
-        except BaseException:
-            if self._futures.forget(future):
-                self._flow.release(batch.messages, len(batch.request))
-            raise
-        return future
+        self._flow.acquire(batch.messages, len(batch.request), may_wait=not self._engine.is_current_thread)
+        return self._dispatcher.accept(batch, may_share=may_share)
 
     def close(self, timeout: float | None = None) -> None:
         """Stops taking batches, waits for those that are out (hedging goes on) and closes the connections.

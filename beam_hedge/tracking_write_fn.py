@@ -13,6 +13,7 @@ from apache_beam.utils.windowed_value import WindowedValue  # noqa: TC002 - Beam
 from beam_hedge.batch import seal_fields
 from beam_hedge.bundle import Bundle
 from beam_hedge.dead_letters import TAG, FailedMessage
+from beam_hedge.display import plain_items
 from beam_hedge.errors import InvalidMessageError, InvalidSettingError
 from beam_hedge.isolate import isolate
 from beam_hedge.topics import parse_topic
@@ -65,6 +66,16 @@ class TrackingWriteFn(WriteFn):
         self._dead_letter = dead_letter
         self._with_outcomes = with_outcomes
 
+    def display_data(self) -> dict[str, Any]:
+        """Shows the settings in the runner's console."""
+        more = {
+            "topic": self._topic_of and str(self._topic_of),
+            "id_label": self._labels.id_label,
+            "timestamp_attribute": self._labels.timestamp_attribute,
+            "dead_letter": self._dead_letter,
+        }
+        return {**super().display_data(), **plain_items(more)}
+
     def start_bundle(self) -> None:
         super().start_bundle()
         self._builders = {}
@@ -88,8 +99,7 @@ class TrackingWriteFn(WriteFn):
         return self._take_outputs() if self._outputs and len(windowed_value.windows) == 1 else ()
 
     def finish_bundle(self) -> Iterable[Any]:
-        self._guard(self._flush)
-        self._guard(self._bundle.finish)
+        super().finish_bundle()
         return self._take_outputs()
 
     def _new_bundle(self) -> Bundle:
@@ -165,7 +175,7 @@ class TrackingWriteFn(WriteFn):
 
     def _flush(self) -> None:
         if self._topic_of is None:
-            self._builder.flush()
+            super()._flush()
         for builder in self._builders.values():
             builder.flush()
 

@@ -10,7 +10,6 @@ from apache_beam.options.value_provider import ValueProvider
 
 from beam_hedge.add_ids import AddIds
 from beam_hedge.dead_letters import TAG, YAML_ROW, FailedMessage, to_error_record, to_yaml_row, yaml_output
-from beam_hedge.display import display_items
 from beam_hedge.errors import InvalidSettingError
 from beam_hedge.labels import Labels
 from beam_hedge.outcome import PublishOutcome
@@ -192,16 +191,7 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
 
     def display_data(self) -> dict[str, Any]:
         """Shows the settings in the runner's console."""
-        topic = self._config.topic or str(self._topic)
-        return display_items(
-            self._config,
-            self._batch_settings,
-            topic=topic,
-            with_attributes=self._with_attributes,
-            id_label=self._labels.id_label,
-            timestamp_attribute=self._labels.timestamp_attribute,
-            dead_letter=self._refusals_are_outputs,
-        )
+        return self._write_fn().display_data()
 
     @property
     def _refusals_are_outputs(self) -> bool:

@@ -11,6 +11,7 @@ from apache_beam.io.gcp.pubsub import PubsubMessage
 from beam_hedge import lease
 from beam_hedge.batch import BatchBuilder
 from beam_hedge.bundle import Bundle
+from beam_hedge.display import display_items
 from beam_hedge.errors import InvalidMessageError
 from beam_hedge.message import encode_data, encode_message
 from beam_hedge.metrics import SinkMetrics
@@ -59,11 +60,19 @@ class WriteFn(beam.DoFn):
         super().__init__()  # type: ignore[no-untyped-call]  # Beam's has no annotations
         self._config = config
         self._batch_settings = batch_settings
+        self._with_attributes = with_attributes
         self._encode: Callable[..., bytes] = encode_pubsub_message if with_attributes else encode_data
         self._topic = topic
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _LIVE}
+
+    def display_data(self) -> dict[str, Any]:
+        """Shows the settings in the runner's console: Beam drops those of a composite transform on the way."""
+        topic = self._config.topic or (str(self._topic) if self._topic is not None else None)
+        return display_items(
+            self._config, self._batch_settings, topic=topic, with_attributes=self._with_attributes
+        )
 
     def setup(self) -> None:
         if self._topic is not None:
@@ -87,7 +96,8 @@ class WriteFn(beam.DoFn):
             raise
 
     def finish_bundle(self) -> Iterable[Any] | None:
-        self._guard(self._builder.flush)
+        self._bundle.ends()
+        self._guard(self._flush)
         self._guard(self._bundle.finish)
         return None
 
@@ -103,6 +113,9 @@ class WriteFn(beam.DoFn):
     def _new_builder(self, topic: str) -> BatchBuilder:
         self._metrics.add_topic(topic)
         return BatchBuilder(topic, self._batch_settings, self._bundle.publish)
+
+    def _flush(self) -> None:
+        self._builder.flush()
 
     def _guard(self, step: Callable[[], None]) -> None:
         try:

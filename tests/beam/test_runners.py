@@ -31,8 +31,8 @@ def test_every_element_arrives(runner: str) -> None:
         run_pipeline(ELEMENTS, WriteToPubSubHedged(TOPIC, HEDGED), RUNNERS[runner])
         assert Counter(message.data for message in server.messages(TOPIC)) == Counter(ELEMENTS)
         ports = {record.peer_port for record in server.requests}
-    # Two worker processes have a publisher each, all else one.
-    assert len(ports) in ({3, 4} if runner == "processes" else {1, 2})
+    # Two worker processes have a publisher each, all else one; its second connection may not be in use yet.
+    assert len(ports) in ({2, 3, 4} if runner == "processes" else {1, 2})
 
 
 @pytest.mark.parametrize("runner", ["fn_api", "bundle_based", "threads"])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from beam_hedge.attempts import BatchAttempts, Policy
+from beam_hedge.attempts import BatchAttempts
 from beam_hedge.batch import Batch
 from beam_hedge.errors import PublishError
 from beam_hedge.outcome import PublishOutcome
+from beam_hedge.policy import Policy
 from beam_hedge.settings import HedgingSettings, RetrySettings
 from beam_hedge.testing import FakeClock
 from beam_hedge.token_bucket import TokenBucket

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import math
 from typing import TYPE_CHECKING
 
 import grpc
 from google.pubsub_v1.types import PubsubClientTelemetry
 
-from beam_hedge.channels import choose_connection
+from beam_hedge.connection import Connection, choose_connection
 from beam_hedge.interfaces import Refusal
 from beam_hedge.telemetry import HEADER
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from beam_hedge.batch import Batch
-    from beam_hedge.interfaces import Answer, Metadata
+    from beam_hedge.interfaces import Answer, Call, Metadata
     from beam_hedge.testing import FakeClock
 
 _FAR_AWAY = 10_000
@@ -78,6 +79,14 @@ class FakeCall:
     def out(self) -> bool:
         """Whether it has not ended."""
         return not self._future.done()
+
+    @property
+    def answered(self) -> bool:
+        """Whether the server has ended it."""
+        if self.out or self.cancelled():
+            return False
+        answer = self.result()
+        return not isinstance(answer, Refusal) or answer.shows_life
 
     def answer(self, *message_ids: str) -> None:
         """Ends it well; ids are made up unless the test gives some."""
@@ -146,34 +155,45 @@ class FakeConnections:
         clock: The virtual time.
         calls: All calls, in the order in which they were sent.
         cancel_delay: How long a cancelled call takes to end, in seconds; 0 is the next turn.
+        patience: Seconds by which an answer may come out of turn before its connection lags.
         keeps_deadlines: Whether calls expire at their deadline; False: their end is as late as it gets.
         on_send: Told of each call as it is sent.
+        known: What is known of each connection, by its number.
     """
 
     def __init__(self, clock: FakeClock, connections: int = 2) -> None:
         self.clock = clock
         self.calls: list[FakeCall] = []
         self.cancel_delay = 0.0
+        self.patience = math.inf
         self.keeps_deadlines = True
         self.on_send: Callable[[FakeCall], object] = lambda _: None
-        self._out = [0] * connections
+        self.known = [Connection(number) for number in range(connections)]
 
     @property
     def connections(self) -> int:
         """How many there are."""
-        return len(self._out)
+        return len(self.known)
 
     def send(
-        self, batch: Batch, metadata: Metadata, timeout: float, avoid: Collection[int]
+        self, batch: Batch, metadata: Metadata, timeout: float, avoid: Collection[int], *, probe: bool
     ) -> tuple[int, FakeCall]:
-        """Starts a request; see `beam_hedge.attempts.Connections`."""
-        index = choose_connection(self._out, avoid)
-        call = FakeCall(self, batch, metadata, timeout, avoid=avoid, connection=index)
-        self._out[index] += 1
-        call.add_done_callback(lambda _: self._ended(index))
+        """Starts a request; see `beam_hedge.interfaces.Connections`."""
+        now = self.clock.time()
+        chosen = choose_connection(self.known, avoid, now=now, probe=probe, patience=self.patience)
+        call = FakeCall(self, batch, metadata, timeout, avoid=avoid, connection=chosen.number)
+        chosen.sent(call, now)
+        call.add_done_callback(lambda _: self._ended(chosen, call))
         self.calls.append(call)
         self.on_send(call)
-        return index, call
+        return chosen.number, call
 
-    def _ended(self, index: int) -> None:
-        self._out[index] -= 1
+    def overdue(self, connection: int, call: Call) -> None:
+        """Notes that a call should have been answered; see `beam_hedge.interfaces.Connections`."""
+        self.known[connection].overdue(call, self.clock.time())
+
+    def _ended(self, connection: Connection, call: FakeCall) -> None:
+        if call.answered:
+            connection.answered(call, self.clock.time())
+        else:
+            connection.ended(call)

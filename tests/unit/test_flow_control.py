@@ -8,10 +8,12 @@ from google.cloud.pubsub_v1.types import LimitExceededBehavior
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beam_hedge.errors import EngineDiedError, PublisherClosedError
+from beam_hedge.errors import EngineDiedError, PublisherClosedError, WrongThreadError
 from tests.unit.waiting import controller
 
 BLOCK, ERROR, IGNORE = LimitExceededBehavior.BLOCK, LimitExceededBehavior.ERROR, LimitExceededBehavior.IGNORE
+# What a thread that may not wait gets, when it would have to.
+REFUSED = {BLOCK: WrongThreadError, ERROR: FlowControlLimitError}
 
 
 @pytest.mark.parametrize("behaviour", list(LimitExceededBehavior))
@@ -51,19 +53,20 @@ def test_a_batch_over_a_whole_limit_goes_alone(
     """A batch that is larger than the limits is published, when nothing else is out."""
     flow = controller(10, 1000, behaviour)
     flow.acquire(messages, size, may_wait=False)
-    with pytest.raises(FlowControlLimitError):
+    with pytest.raises(REFUSED[behaviour]):
         flow.acquire(1, 1, may_wait=False)
     flow.release(messages, size)
     flow.acquire(1, 1, may_wait=False)
-    with pytest.raises(FlowControlLimitError):
+    with pytest.raises(REFUSED[behaviour]):
         flow.acquire(messages, size, may_wait=False)
 
 
-def test_a_thread_that_must_not_wait_gets_an_error() -> None:
-    """The engine's own thread never waits for permits that only it can give back."""
-    flow = controller()
+@pytest.mark.parametrize("behaviour", [BLOCK, ERROR])
+def test_a_thread_that_must_not_wait_gets_an_error(behaviour: LimitExceededBehavior) -> None:
+    """The engine's own thread never waits for permits that only it can give back, and is told why."""
+    flow = controller(10, 1000, behaviour)
     flow.acquire(10, 1)
-    with pytest.raises(FlowControlLimitError):
+    with pytest.raises(REFUSED[behaviour], match=r"10 messages \(1 B\) are out; 1 more \(1 B\)"):
         flow.acquire(1, 1, may_wait=False)
     flow.release(10, 1)
     flow.acquire(1, 1, may_wait=False)
@@ -135,7 +138,7 @@ def test_what_is_out_is_within_the_limits_or_one_batch(
         fits = not out or (totals[0] <= 10 and totals[1] <= 1000)
         try:
             flow.acquire(*step, may_wait=False)
-        except FlowControlLimitError:
+        except REFUSED[behaviour]:
             assert not fits
         else:
             assert fits

@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from google.cloud.pubsub_v1.publisher.exceptions import FlowControlLimitError
 
-from beam_hedge.errors import EngineDiedError, PublisherClosedError
+from beam_hedge.errors import EngineDiedError, PublisherClosedError, WrongThreadError
 from tests.unit.waiting import SECONDS, Caller, Line, controller
 
 IDLE = "<FlowController 0 batches, 0 messages, 0 B out>"
@@ -63,7 +62,7 @@ def test_a_small_batch_does_not_overtake_a_large_one_that_waits() -> None:
     flow.acquire(5, 1)
     line = Line(flow)
     large, small = line.join(8), line.join(1)
-    with pytest.raises(FlowControlLimitError):
+    with pytest.raises(WrongThreadError):
         flow.acquire(1, 1, may_wait=False)
     flow.release(5, 1)
     assert large.join().error is None
