@@ -11,8 +11,9 @@ from beam_hedge.testing import LatencyProfile
 from demo.airports import write_airports
 from demo.program import ProgramFailedError
 from demo.run import BATCHES_IN_FLIGHT, MESSAGES_PER_BATCH, Setup
+from demo.stall import EVERY_S, FREEZE_S, RATE, run_stall
 from demo.stop import StoppedError, stop_on_signals
-from demo.table import table
+from demo.table import stall_table, table
 
 if TYPE_CHECKING:
     import threading
@@ -24,6 +25,12 @@ Both runs are the same program over the same data, and the server's n-th request
 Latencies and hedges are the pipelines' own outcomes; requests, lost messages and duplicates are the server's.
 This server stores a request when it arrives, so it holds what each hedge brought, too: as many duplicates as
 hedging can cause. Delivery is at least once, with and without hedging."""
+
+STALL_LINES = 900
+_STALL = f"""\
+3. A connection that freezes, {FREEZE_S:g} s every {EVERY_S:g} s
+   {RATE} messages a second, one a request, through a relay in front of the server; hedged on one connection,
+   as with a single gRPC channel, and on two, as this library does it"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,14 +77,22 @@ def _demonstrate(options: argparse.Namespace, stop: threading.Event) -> int:
     plain = setup.run("without", hedging=False, stop=stop)
     print("\n2. With hedging", flush=True)
     hedged = setup.run("with", hedging=True, stop=stop)
+    print(f"\n{table(plain, hedged)}\n\n{_NOTE}\n\n{_STALL}", flush=True)
+    stalls = {
+        connections: run_stall(lines[:STALL_LINES], connections, options.hedge_delay, stop)
+        for connections in (1, 2)
+    }
+    print(stall_table(stalls))
     # After the runs: it takes seconds to load, the first time more.
     from demo.picture import save_picture  # noqa: PLC0415
+    from demo.stall_picture import save_stall_picture  # noqa: PLC0415
 
-    picture = folder / "hedging.png"
-    save_picture(plain, hedged, picture)
-    print(f"\n{table(plain, hedged)}\n\n{_NOTE}\n\nPicture: {picture}")
+    pictures = [folder / "hedging.png", folder / "connections.png"]
+    save_picture(plain, hedged, pictures[0])
+    save_stall_picture(stalls[1], stalls[2], pictures[1])
+    print("\nPictures: " + ", ".join(map(str, pictures)))
     wrong = sum(result.delivery.lost + result.delivery.foreign for result in (plain, hedged))
-    return 1 if wrong else 0
+    return 1 if wrong + sum(run.lost for run in stalls.values()) else 0
 
 
 def _described(profile: LatencyProfile) -> str:
