@@ -62,6 +62,7 @@ class CommandLine:
             # Where Beam has its users declare flags; its annotation asks for a parser with one more method.
             kind._add_argparse_args(self._parser)  # type: ignore[arg-type]  # noqa: SLF001
         end = list(arguments).index("--") if "--" in arguments else len(arguments)
+        self._kinds = kinds
         self._arguments = ["--help" if argument == "-h" else argument for argument in arguments[:end]]
         self._passed_on = arguments[end + 1 :]
         given, rest = self._parser.parse_known_args(self._arguments)
@@ -100,15 +101,29 @@ class CommandLine:
         # Once more: a runner's module can declare flags of its own.
         parser = self._beam_parser()
         known, unknown = parser.parse_known_args(rest)
+        foreign = self._foreign_flags()
+        unknown = [argument for argument in rest if argument.partition("=")[0] in foreign] or unknown
         if not unknown:
             return
         if not unknown[0].startswith("--"):
             self.fail(f"unexpected argument {unknown[0]!r}: each value follows its flag")
         flag = unknown[0].partition("=")[0]
-        close = difflib.get_close_matches(flag, [*self._own, *(f"--{name}" for name in vars(known))], n=1)
+        close = difflib.get_close_matches(
+            flag, {*self._own, *(f"--{name}" for name in vars(known))} - foreign, n=1
+        )
         self.fail(
             f"unknown flag {flag}" + (f": did you mean {close[0]}?" if close else "") + f" (in {unknown[0]!r})"
         )
+
+    def _foreign_flags(self) -> set[str]:
+        """Returns flags of other pipelines: Beam knows all that were ever imported."""
+        kinds = [kind for kind in PipelineOptions.__subclasses__() if kind.__module__.startswith("pipelines.")]
+        return {
+            f"--{flag}"
+            for kind in kinds
+            if kind not in self._kinds
+            for flag in kind([]).get_all_options(current_only=True)
+        }
 
     def _beam_parser(self) -> Any:
         parsers: list[Any] = []

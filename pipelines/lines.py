@@ -13,25 +13,27 @@ import apache_beam as beam
 from apache_beam.io.filebasedsource import FileBasedSource
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.metrics import Metrics
+
+from pipelines.counters import StepCounter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from apache_beam.io.range_trackers import OffsetRangeTracker
 
-NAMESPACE = "pipelines"
-EMPTY_LINES = "empty_lines_skipped"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MARKS_REMOVED = StepCounter("byte_order_marks_removed")
 _READABLE = (CompressionTypes.UNCOMPRESSED, CompressionTypes.GZIP)
 
 
 class ReadLines(beam.PTransform[beam.pvalue.PBegin, beam.PCollection[bytes]]):
     """Reads the lines of all files that match a pattern, each as the bytes between two line ends.
 
-    A line ends with LF or CRLF. All other bytes are kept as they are: byte-order marks, bytes that are no
-    UTF-8, spaces. Lines without any byte are left out and counted, as Pub/Sub takes no empty message. Files
-    whose name ends in ".gz" are decompressed; one that is cut off or damaged fails the pipeline. Large
-    uncompressed files are read in parts, in parallel.
+    A line ends with LF or CRLF. A UTF-8 byte-order mark at the beginning of a file is no part of its first
+    line, and counted. All other bytes are kept as they are: bytes that are no UTF-8, spaces. Lines without any
+    byte are left out and counted, as Pub/Sub takes no empty message. Files whose name ends in ".gz" are
+    decompressed; one that is cut off or damaged fails the pipeline. Large uncompressed files are read in
+    parts, in parallel.
 
     Args:
         pattern: A path or glob of any file system that Beam knows.
@@ -100,8 +102,12 @@ class _LineSource(FileBasedSource):
                 line = file.readline()
                 if not line:
                     return
+                if position == 0 and line.startswith(_BYTE_ORDER_MARK):
+                    _MARKS_REMOVED.inc()
+                    yield _without_end(line.removeprefix(_BYTE_ORDER_MARK))
+                else:
+                    yield _without_end(line)
                 position += len(line)
-                yield _without_end(line)
 
 
 def _without_end(line: bytes) -> bytes:
@@ -113,7 +119,7 @@ def _without_end(line: bytes) -> bytes:
 class _SkipEmpty(beam.DoFn):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Beam's has no annotations
-        self._skipped = Metrics.counter(NAMESPACE, EMPTY_LINES)
+        self._skipped = StepCounter("empty_lines_skipped")
 
     def process(self, line: bytes) -> Iterator[bytes]:
         if line:

@@ -9,8 +9,9 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from google.cloud.pubsub_v1.types import BatchSettings, PublishFlowControl
 
 from beam_hedge import HedgingSettings, RetrySettings, WriteToPubSubHedged
+from pipelines.attributes import name
 from pipelines.flags import add_flag
-from pipelines.values import behavior, boolean, duration, number, to_behavior, whole
+from pipelines.values import behavior, boolean, checked, duration, number, to_behavior, whole
 
 if TYPE_CHECKING:
     import argparse
@@ -54,7 +55,8 @@ _FLOW_CONTROL = {
 _BEHAVIOR = "limit_exceeded_behavior"
 # The sink's own defaults, by the argument they are for.
 _DEFAULTS: dict[str, Any] = {
-    name: parameter.default for name, parameter in inspect.signature(WriteToPubSubHedged).parameters.items()
+    argument: parameter.default
+    for argument, parameter in inspect.signature(WriteToPubSubHedged).parameters.items()
 }
 _GROUPS = (
     (_HEDGING, _DEFAULTS["settings"]),
@@ -65,7 +67,7 @@ _GROUPS = (
 
 
 class HedgingOptions(PipelineOptions):
-    """Where to publish, and how: hedging, retries, batches, flow control and connections.
+    """Where to publish, and how: hedging, retries, batches, flow control, connections, dead letters.
 
     Args:
         flags: The command line. Default: that of the process.
@@ -98,9 +100,16 @@ class HedgingOptions(PipelineOptions):
             default=_DEFAULTS["connections"],
         )
         add_flag(parser, "pubsub_endpoint", str, "A Pub/Sub endpoint to use, such as that of one region.")
+        add_flag(parser, "id_label", checked(name), "Attribute for an id, equal on all copies of a message.")
+        add_flag(
+            parser,
+            "dead_letter_topic",
+            str,
+            "Where messages go that cannot be published; without it they fail the pipeline.",
+        )
 
     def sink_arguments(self) -> dict[str, Any]:
-        """Returns what `WriteToPubSubHedged` takes: its arguments, by name.
+        """Returns how `WriteToPubSubHedged` is to publish: its arguments, by name, but `id_label`.
 
         Raises:
             InvalidSettingError: A setting of hedging or of retries is outside its limits.
@@ -116,6 +125,7 @@ class HedgingOptions(PipelineOptions):
             "flow_control": PublishFlowControl(**self._fields(_FLOW_CONTROL), limit_exceeded_behavior=exceeded),
             "connections": self.connections,
             "client_options": {"api_endpoint": self.pubsub_endpoint} if self.pubsub_endpoint else None,
+            "dead_letter": self.dead_letter_topic is not None,
         }
 
     def _fields(self, settings: dict[str, _Setting]) -> dict[str, Any]:
@@ -124,9 +134,9 @@ class HedgingOptions(PipelineOptions):
 
 def flag_of(field: str) -> str:
     """Returns the flag, without dashes, that sets a field which an `InvalidSettingError` names."""
-    name = field.rpartition(".")[2]
+    last = field.rpartition(".")[2]
     for settings, _ in _GROUPS:
         for flag, setting in settings.items():
-            if setting.field == name:
+            if setting.field == last:
                 return flag
-    return name
+    return last

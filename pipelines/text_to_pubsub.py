@@ -2,22 +2,39 @@
 
 Run it as `python -m pipelines.text_to_pubsub --input FILES --topic projects/PROJECT/topics/TOPIC`; `--help`
 lists the other flags.
+
+What becomes of a line:
+
+- A line ends with LF or CRLF, which is no part of it. Lines without any byte are skipped and counted.
+- A UTF-8 byte-order mark at the beginning of a file is removed and counted.
+- With `--input_format=text` a line is the message's data, byte for byte, also if it is not UTF-8.
+- With `--input_format=json` a line must be a JSON object in UTF-8. All of it is the data, or the field that
+  `--data_field` names. Fields that `--attribute_fields` names become attributes: texts as they are, other
+  values as the JSON that stands in the file; missing and null ones are left out and counted.
+- A line that cannot be published (too long, no JSON object, without its data field, an attribute over a limit)
+  fails the pipeline; with `--dead_letter_topic` it goes there, with the reason. A line is held in memory whole.
+- A pattern that matches no file, or a file that is compressed in another way than gzip, stops the launch.
+  A damaged gzip file fails the pipeline.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import GoogleCloudOptions, StandardOptions
 
 from beam_hedge import InvalidSettingError, WriteToPubSubHedged
+from pipelines.attributes import names
 from pipelines.command_line import CommandLine
+from pipelines.counters import TEXT_COUNTERS
+from pipelines.dead_letter_topic import STEP, PublishDeadLetters
+from pipelines.json_lines import FAILED, ParseJsonLines
+from pipelines.launching import is_only_started, make_pipeline
 from pipelines.lines import ReadLines, why_unreadable
 from pipelines.options import HedgingOptions
 from pipelines.outcomes import WriteOutcomes
-from pipelines.summary import summary
+from pipelines.summary import counts, summary
 from pipelines.text_options import TextOptions
 
 if TYPE_CHECKING:
@@ -40,12 +57,31 @@ def build(pipeline: beam.Pipeline, options: PipelineOptions) -> WriteResult:
         The result of the sink.
 
     Raises:
-        InvalidSettingError: An option is outside its limits.
+        InvalidSettingError: An option is outside its limits, or does not go with another one.
     """
-    text = options.view_as(TextOptions)
-    arguments = options.view_as(HedgingOptions).sink_arguments()
-    sink = WriteToPubSubHedged(**arguments, with_outcomes=text.outcomes is not None)
-    result: WriteResult = pipeline | "Read lines" >> ReadLines(text.input) | "Publish" >> sink
+    text, hedging = options.view_as(TextOptions), options.view_as(HedgingOptions)
+    is_json = text.input_format == "json"
+    for field in ("attribute_fields", "data_field"):
+        if getattr(text, field) is not None and not is_json:
+            raise InvalidSettingError(field, getattr(text, field), "given together with input_format=json")
+    sink = WriteToPubSubHedged(
+        **hedging.sink_arguments(),
+        id_label=hedging.id_label,
+        with_attributes=is_json,
+        with_outcomes=text.outcomes is not None,
+    )
+    messages: Any = pipeline | "Read lines" >> ReadLines(text.input)
+    refused = []
+    if is_json:
+        fields = names(text.attribute_fields) if text.attribute_fields is not None else ()
+        parse = ParseJsonLines(fields, text.data_field, dead_letter=hedging.dead_letter_topic is not None)
+        parsed = messages | "Parse JSON" >> parse
+        messages = parsed.messages
+        refused.append(parsed[FAILED])
+    result: WriteResult = messages | "Publish" >> sink
+    if hedging.dead_letter_topic is not None:
+        failed = [*refused, result.failed] | "All refused" >> beam.Flatten()
+        _ = failed | STEP >> PublishDeadLetters(hedging)
     if text.outcomes is not None:
         _ = result.published | "Write outcomes" >> WriteOutcomes(text.outcomes)
     return result
@@ -71,26 +107,15 @@ def run(arguments: Sequence[str]) -> PipelineResult:
         required=("input", "topic"),
     )
     options = command_line.options()
-    try:
-        pipeline = beam.Pipeline(options=options)
-    except ValueError as error:
-        command_line.fail(str(error))
-    try:
-        build(pipeline, options)
-    except InvalidSettingError as error:
-        command_line.refuse(error)
+    pipeline = make_pipeline(command_line, options, build)
     files = options.view_as(TextOptions).input
     if (reason := why_unreadable(files)) is not None:
         command_line.fail(f"argument --input: {files!r} {reason}")
     result = pipeline.run()
-    # A launcher that makes a template must not wait for a job that does not run.
-    if (
-        options.view_as(GoogleCloudOptions).template_location
-        or options.view_as(StandardOptions).no_wait_until_finish
-    ):
+    if is_only_started(options):
         return result
     result.wait_until_finish()
-    print(summary(result))  # noqa: T201 - what the program has to say to its user
+    print(summary(result.state, counts(result), TEXT_COUNTERS))  # noqa: T201 - what the program has to say to its user
     return result
 
 

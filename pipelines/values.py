@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from argparse import ArgumentTypeError
 from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from google.cloud.pubsub_v1.types import LimitExceededBehavior
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
-_WHOLE = re.compile(r"[+-]?[0-9]{1,100}")
+# Dataflow hands numbers to workers as 3.0.
+_WHOLE = re.compile(r"([+-]?[0-9]{1,100})(?:\.0)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
 _DURATION = re.compile(rf"(?P<number>{_NUMBER.pattern})\s*(?P<unit>ms|s|m|h|)", re.IGNORECASE)
 _SECONDS = {"": Decimal(1), "ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600)}
@@ -27,9 +32,10 @@ def boolean(text: str) -> bool:
 
 def whole(text: str) -> int:
     """Reads a whole number in plain digits."""
-    if not _WHOLE.fullmatch(text.strip()):
+    match = _WHOLE.fullmatch(text.strip())
+    if match is None:
         raise ArgumentTypeError(f"must be a whole number, got {text!r}")
-    return int(text)
+    return int(match[1])
 
 
 def number(text: str) -> float:
@@ -59,3 +65,43 @@ def behavior(text: str) -> str:
 def to_behavior(word: str) -> LimitExceededBehavior:
     """Returns the `LimitExceededBehavior` of a name that `behavior` has read."""
     return _BEHAVIORS[word]
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """Makes a reader of one of several words, in any case."""
+
+    def read(text: str) -> str:
+        word = text.strip().lower()
+        if word not in words:
+            raise ArgumentTypeError(f"must be one of {', '.join(words)}, got {text!r}")
+        return word
+
+    return read
+
+
+def regex(text: str) -> str:
+    """Reads a regular expression of Python."""
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ArgumentTypeError(f"must be a regular expression, got {text!r}: {error}") from None
+    return text
+
+
+def checked(parse: Callable[[str], Any]) -> Callable[[str], str]:
+    """Makes a reader that keeps a text which another function can parse.
+
+    The text is what is kept, because Beam passes options on as JSON and reads them back as flags.
+
+    Args:
+        parse: Raises `ValueError`, whose text says what is allowed.
+    """
+
+    def read(text: str) -> str:
+        try:
+            parse(text)
+        except ValueError as error:
+            raise ArgumentTypeError(f"{error}, got {text!r}") from None
+        return text
+
+    return read

@@ -83,6 +83,20 @@ def test_hedges_are_counted(runner: str) -> None:
 
 
 @BOTH
+def test_suspicions_of_connections_are_counted(runner: str) -> None:
+    """What happened to connections is there from the start, and counted when one holds up a batch."""
+    names = ("connections_suspected", "connections_replaced")
+    with serving():
+        quiet = counters(run_pipeline([b"x"], WriteToPubSubHedged(TOPIC, UNHURRIED), RUNNERS[runner]))
+    with serving(by_attempt(NEVER, None)):
+        late = counters(run_pipeline([b"x"], WriteToPubSubHedged(TOPIC, EAGER), RUNNERS[runner]))
+    assert [quiet[name] for name in names] == [0, 0]
+    # On a busy machine the hedge's connection may be late as well.
+    assert late["connections_suspected"] in {1, 2}
+    assert late["connections_replaced"] == 0
+
+
+@BOTH
 def test_retries_are_counted(runner: str) -> None:
     """A batch that is refused twice counts two retries and three attempts."""
     refuse = Reply(status=grpc.StatusCode.UNAVAILABLE)

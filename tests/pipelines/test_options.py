@@ -1,4 +1,4 @@
-"""The command line of `pipelines.text_to_pubsub`: what is accepted, and how it is understood."""
+"""The pipelines' command lines: what is accepted, and how it is understood."""
 
 from __future__ import annotations
 
@@ -11,57 +11,65 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from google.cloud.pubsub_v1.types import LimitExceededBehavior
 
 from beam_hedge import HedgingSettings, RetrySettings, WriteToPubSubHedged
-from pipelines import text_to_pubsub
 from pipelines.flags import add_flag
 from pipelines.options import HedgingOptions
-from pipelines.text_options import TextOptions
 from pipelines.values import boolean
-from tests.beam.text_to_pubsub_flags import FLAGS, command_line, enough
-from tests.server.serving import TOPIC
+from tests.pipelines.flags import ALL_FLAGS, ALL_SETTINGS, LAUNCHABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SETTINGS = [flag for flag in FLAGS if flag not in ("topic", "input", "outcomes")]
+TEXT = LAUNCHABLE["text_to_pubsub"]
 
 
-def parse(*arguments: str) -> dict[str, Any]:
-    """Parses a command line that has what is required; returns the values of the pipeline's own flags."""
-    given = [f"--{flag}={value}" for flag, value in (("input", "x"), ("topic", TOPIC))]
-    own = [argument for argument in given if not any(a.startswith(argument.split("=")[0]) for a in arguments)]
-    options = command_line(*own, *arguments).options()
-    views = (options.view_as(HedgingOptions), options.view_as(TextOptions))
-    return {flag: getattr(view, flag) for view in views for flag in FLAGS if flag in dir(view)}
-
-
-def test_defaults_are_those_of_the_sink() -> None:
+@pytest.mark.parametrize("name", LAUNCHABLE)
+def test_defaults_are_those_of_the_sink(name: str) -> None:
     """Who gives no flag gets what the library's documentation says."""
-    expected = {flag: default for flag, (default, _, _) in FLAGS.items()}
-    assert parse() == {**expected, "input": "x", "topic": TOPIC}
+    pipeline = LAUNCHABLE[name]
+    expected = {flag: default for flag, (default, _, _) in pipeline.flags.items()}
+    assert pipeline.parse() == {**expected, **pipeline.required}
     arguments = PipelineOptions([]).view_as(HedgingOptions).sink_arguments()
     assert arguments["settings"] == HedgingSettings()
     assert arguments["retry_settings"] == RetrySettings()
 
 
-def test_every_flag_is_known_to_these_tests() -> None:
+@pytest.mark.parametrize("name", LAUNCHABLE)
+def test_every_flag_is_known_to_these_tests(name: str) -> None:
     """A flag that is added later gets a test of its own."""
-    assert set(parse()) == set(FLAGS)
-    assert set(FLAGS) == {
-        flag for kind in (HedgingOptions, TextOptions) for flag in kind([]).get_all_options(current_only=True)
+    pipeline = LAUNCHABLE[name]
+    assert set(pipeline.parse()) == set(pipeline.flags)
+    assert set(pipeline.flags) == {
+        flag for kind in pipeline.kinds for flag in kind([]).get_all_options(current_only=True)
     }
 
 
-@pytest.mark.parametrize("flag", FLAGS)
-@pytest.mark.parametrize("form", ["--{}={}", "--{} {}"])
-def test_each_flag_takes_a_value(flag: str, form: str) -> None:
+@pytest.mark.parametrize(("name", "flag"), ALL_FLAGS)
+def test_each_flag_takes_a_value(name: str, flag: str) -> None:
     """Values are understood in both of the usual forms."""
-    _, text, value = FLAGS[flag]
-    assert parse(*form.format(flag, text).split(" "))[flag] == value
+    _, text, value = LAUNCHABLE[name].flags[flag]
+    assert LAUNCHABLE[name].parse(f"--{flag}={text}")[flag] == value
+    assert LAUNCHABLE[name].parse(f"--{flag}", text)[flag] == value
 
 
-@pytest.mark.parametrize("flag", SETTINGS)
-def test_each_flag_reaches_the_sink(flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "flag"), ALL_FLAGS)
+def test_values_survive_the_way_to_the_workers(name: str, flag: str) -> None:
+    """Workers read options from JSON, whose numbers have fractions: no value stops them."""
+    pipeline = LAUNCHABLE[name]
+    given = {
+        flag: value for flag, value in pipeline.parse(f"--{flag}={pipeline.flags[flag][1]}").items() if value
+    }
+    as_json = {flag: float(value) if type(value) is int else value for flag, value in given.items()}
+    again = PipelineOptions.from_dictionary(as_json)
+    views = [again.view_as(kind) for kind in pipeline.kinds]
+    assert {flag: getattr(view, flag) for view in views for flag in given if flag in dir(view)} == given
+
+
+@pytest.mark.parametrize(("name", "flag"), ALL_SETTINGS)
+def test_each_setting_reaches_the_sink(
+    name: str, flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No flag is accepted and then ignored."""
+    pipeline = LAUNCHABLE[name]
     built: list[dict[str, Any]] = []
 
     class Recorder(WriteToPubSubHedged):
@@ -69,43 +77,43 @@ def test_each_flag_reaches_the_sink(flag: str, tmp_path: Path, monkeypatch: pyte
             built.append(arguments)
             super().__init__(**arguments)
 
-    monkeypatch.setattr(text_to_pubsub, "WriteToPubSubHedged", Recorder)
-    for given in ([], [f"--{flag}={FLAGS[flag][1]}"]):
-        text_to_pubsub.build(
-            beam.Pipeline(runner="FnApiRunner"), command_line(*enough(tmp_path), *given).options()
-        )
+    monkeypatch.setattr(pipeline.module, "WriteToPubSubHedged", Recorder)
+    _, text, value = pipeline.flags[flag]
+    for given in ([], [f"--{flag}={text}"]):
+        options = pipeline.command_line(*pipeline.enough(tmp_path), *given).options()
+        pipeline.module.build(beam.Pipeline(runner="FnApiRunner"), options)
     usual, changed = built
-    (name,) = (name for name in usual if usual[name] != changed[name])
-    value = FLAGS[flag][2]
-    if name == "settings" and flag == "enable_hedging":
-        assert changed[name] is None
+    (argument,) = (each for each in usual if usual[each] != changed[each])
+    if flag == "enable_hedging":
+        assert changed[argument] is None
     elif flag == "pubsub_endpoint":
-        assert changed[name] == {"api_endpoint": value}
+        assert changed[argument] == {"api_endpoint": value}
     elif flag == "flow_control_limit_exceeded_behavior":
-        assert changed[name].limit_exceeded_behavior is LimitExceededBehavior.ERROR
+        assert changed[argument].limit_exceeded_behavior is LimitExceededBehavior.ERROR
     elif flag == "connections":
-        assert changed[name] == value
+        assert changed[argument] == value
     else:
         differing = [
             field
-            for field in dir(usual[name])
+            for field in dir(usual[argument])
             if not field.startswith("_")
-            and not callable(getattr(usual[name], field))
-            and getattr(usual[name], field) != getattr(changed[name], field)
+            and not callable(getattr(usual[argument], field))
+            and getattr(usual[argument], field) != getattr(changed[argument], field)
         ]
-        assert [getattr(changed[name], field) for field in differing] == [value]
+        assert [getattr(changed[argument], field) for field in differing] == [value]
         assert flag.endswith(differing[0])
 
 
-@pytest.mark.parametrize("flag", FLAGS)
+@pytest.mark.parametrize(("name", "flag"), ALL_FLAGS)
 @pytest.mark.parametrize("form", ["--{}=", "--{}= ", "--{}|"])
-def test_a_blank_value_means_unset(flag: str, form: str) -> None:
+def test_a_blank_value_means_unset(name: str, flag: str, form: str) -> None:
     """A launcher that passes a parameter which was left empty gets the default, not an error."""
-    if flag in ("input", "topic"):
+    pipeline = LAUNCHABLE[name]
+    if flag in pipeline.required:
         with pytest.raises(SystemExit):
-            parse(*form.format(flag).split("|"))
+            pipeline.parse(*form.format(flag).split("|"))
     else:
-        assert parse(*form.format(flag).split("|"))[flag] == FLAGS[flag][0]
+        assert pipeline.parse(*form.format(flag).split("|"))[flag] == pipeline.flags[flag][0]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +126,7 @@ def test_a_blank_value_means_unset(flag: str, form: str) -> None:
 )
 def test_booleans_are_words(argument: str, value: bool) -> None:
     """`--enable_hedging=false` turns hedging off, whatever the case."""
-    assert parse(argument)["enable_hedging"] is value
+    assert TEXT.parse(argument)["enable_hedging"] is value
 
 
 def test_a_boolean_flag_alone_is_true() -> None:
@@ -137,12 +145,12 @@ def test_a_boolean_flag_alone_is_true() -> None:
 )  # fmt: skip
 def test_durations_have_units(text: str, seconds: float) -> None:
     """A duration is written as people write it, and is seconds without a unit."""
-    assert parse(f"--total_timeout={text}")["total_timeout"] == seconds
+    assert TEXT.parse(f"--total_timeout={text}")["total_timeout"] == seconds
 
 
 def test_repeating_a_flag_is_harmless() -> None:
     """The same value twice, or once blank, leaves no doubt about what is meant."""
-    assert parse("--hedge_delay=500ms", "--hedge_delay=", "--hedge_delay=0.5")["hedge_delay"] == 0.5
+    assert TEXT.parse("--hedge_delay=500ms", "--hedge_delay=", "--hedge_delay=0.5")["hedge_delay"] == 0.5
 
 
 def test_beam_flags_keep_working() -> None:
@@ -152,7 +160,7 @@ def test_beam_flags_keep_working() -> None:
         "--experiments=c=d", "--direct_num_workers", "3", "--setup_file=./setup.py", "--save_main_session",
         "--template_location=gs://b/t", "--labels=a=b", "--sdk_container_image=image", "--machine_type=n2",
     ]  # fmt: skip
-    options = command_line("--input=x", f"--topic={TOPIC}", *beam_flags).options()
+    options = TEXT.command_line("--input=x", "--topic=t", *beam_flags).options()
     assert options.view_as(StandardOptions).runner == "FnApiRunner"
     assert options.view_as(DirectOptions).direct_num_workers == 3
     every = options.get_all_options()
@@ -163,16 +171,17 @@ def test_beam_flags_keep_working() -> None:
 
 def test_flags_of_a_job_server_are_passed_on() -> None:
     """A flag that only a job server knows can be given, on purpose, after two dashes."""
-    options = command_line("--input=x", f"--topic={TOPIC}", "--", "--checkpointing_interval=60000").options()
+    options = TEXT.command_line("--input=x", "--topic=t", "--", "--checkpointing_interval=60000").options()
     assert options.get_all_options(retain_unknown_options=True)["checkpointing_interval"] == "60000"
 
 
+@pytest.mark.parametrize("name", LAUNCHABLE)
 @pytest.mark.parametrize("flag", ["--help", "-h"])
-def test_help_lists_every_flag(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_flag(name: str, flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     """All that can be set can be found without reading the code, with its default."""
     with pytest.raises(SystemExit) as stopped:
-        text_to_pubsub.run([flag])
+        LAUNCHABLE[name].module.run([flag])
     assert stopped.value.code == 0
     said = capsys.readouterr().out
-    assert [name for name in FLAGS if f"--{name} " not in said] == []
+    assert [each for each in LAUNCHABLE[name].flags if f"--{each} " not in said] == []
     assert "Default block." in said

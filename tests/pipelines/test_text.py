@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,15 +38,18 @@ def stored(server: LocalPubSub) -> list[bytes]:
 
 
 def test_every_line_of_every_file_arrives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Lines of plain and gzip files arrive as they are; empty ones are left out, and that is said."""
+    """Lines of plain and gzip files arrive byte for byte; what is left out is counted, and that is said."""
     (tmp_path / "1.txt").write_bytes(b"\xef\xbb\xbfone\r\n\r\ntwo \xff\r\n\n")
     (tmp_path / "2.txt.gz").write_bytes(gzip.compress(b"\nthree\n" + b"four"))
     with serving() as server:
         run(tmp_path / "*.txt*", "--batch_max_messages=3")
-        assert stored(server) == sorted([b"\xef\xbb\xbfone", b"two \xff", b"three", b"four"])
+        assert stored(server) == sorted([b"one", b"two \xff", b"three", b"four"])
     said = capsys.readouterr().out
     assert said.startswith("DONE: 4 messages published in ")
-    assert said.endswith("Empty lines skipped: 3.\n")
+    assert (
+        "Empty lines skipped: 3. Byte-order marks removed: 1. Attribute fields missing: 0. Dead letters: 0.\n"
+        in said
+    )
 
 
 def test_files_without_lines_are_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,7 +139,7 @@ def test_a_launcher_does_not_wait(
 
     result: Any = Result()
     monkeypatch.setattr(beam.Pipeline, "run", lambda _: result)
-    monkeypatch.setattr(text_to_pubsub, "summary", lambda _: "")
+    monkeypatch.setattr(text_to_pubsub, "counts", lambda _: Counter())
     assert run(tmp_path / "lines", argument) is result
     assert len(waited) == waits
 
