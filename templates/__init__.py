@@ -1,0 +1,1 @@
+"""Flex templates: what Dataflow needs to let people launch the pipelines without Python at hand."""
