@@ -23,7 +23,7 @@ from google.cloud.pubsub_v1.types import BatchSettings
 
 from beam_hedge import WriteToPubSubHedged
 from beam_hedge.testing import Reply
-from benchmarks.server import served_topic
+from benchmarks.server import stored_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +120,7 @@ def _pull(count: int) -> Counter[bytes]:
 def _show_exactness(messages: int, batch_settings: BatchSettings) -> None:
     print("| bad messages | published | pulled exactly as sent | dead letters |\n|---|---|---|---|")
     for name, bad in _BAD.items():
-        with served_topic(script=refuse, keep_messages=True) as topic:
+        with stored_topic(refuse, keep_messages=True) as topic:
             with SubscriberClient() as subscriber:
                 subscriber.create_subscription(name=_SUBSCRIPTION, topic=topic)
             sink = WriteToPubSubHedged(topic, batch_settings=batch_settings, dead_letter=True)
@@ -136,7 +136,7 @@ def _show_costs(messages: int, runs: int, batch_settings: BatchSettings) -> None
     whole: dict[str, list[float]] = {name: [] for name in _BAD}
     step: dict[str, list[float]] = {name: [] for name in _BAD}
     requests: dict[str, list[int]] = {name: [] for name in _BAD}
-    with served_topic(script=refuse) as topic:
+    with stored_topic(refuse) as topic:
         sink = WriteToPubSubHedged(topic, batch_settings=batch_settings, dead_letter=True)
         # The first run pays for imports and connections.
         _run(messages // 10, None, sink)

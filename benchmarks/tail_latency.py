@@ -1,91 +1,144 @@
 """Publish latency on the workload that Google published for its Rust client.
 
-1 KiB messages, one a request, 200 a second, answered in 5 ms (95 %), 300 ms (4 %) and 4 s (1 %).
-
-The load is open loop: send times are fixed beforehand and latency counts from the scheduled time, so a
-publisher that falls behind is charged for it. The server runs in a process of its own. Run it with
-`python -m benchmarks.tail_latency`.
+1 KiB messages, one a request, 200 a second, answered in 5 ms (95 %), 300 ms (4 %) and 4 s (1 %). Beside what
+was measured stands the limit: what hedging without any overhead, and with as many tokens as it wants, would
+have reached with the latencies that the server drew in the hedged run. The load is open loop and the server
+runs in a process of its own. Run it with `python -m benchmarks.tail_latency`.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import threading
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from beam_hedge import HedgingPublisher, HedgingSettings
-from benchmarks.server import served_topic
+from benchmarks import plots
+from benchmarks.limit import limit
+from benchmarks.load import even, offer
+from benchmarks.report import Column, Report, add_out
+from benchmarks.server import serving
+from demo.result import percentile
 
 if TYPE_CHECKING:
-    from beam_hedge import PublishOutcome
+    from matplotlib.figure import Figure
 
-_MESSAGE = b"x" * 1024
+    from benchmarks.load import Run
+
 _HEDGED = HedgingSettings(hedge_delay=0.1, max_tokens=50, refill_ratio=0.1)
+_PERCENTS = {"p50_ms": 50, "p99_ms": 99, "p999_ms": 99.9, "max_ms": 100}
+_COLUMNS = (
+    Column("name", ""),
+    Column("requests", "requests", ",d"),
+    Column("p50_ms", "p50 ms", ".2f"),
+    Column("p99_ms", "p99 ms", ".1f"),
+    Column("p999_ms", "p99.9 ms", ".1f"),
+    Column("max_ms", "max ms", ".0f"),
+    Column("extra_percent", "extra requests %", "+.2f"),
+    Column("late_p99_ms", "load generator late, p99 ms", ".2f"),
+)
 
 
 @dataclass(frozen=True)
-class Result:
-    """Latencies in seconds, sorted, and what was sent for them."""
+class Measured:
+    """One line of the picture and of the table.
 
-    latencies: list[float]
-    outcomes: list[PublishOutcome]
+    Attributes:
+        latencies_ms: In order.
+        extra_percent: Further requests for each hundred.
+        late_p99_ms: How late the load generator was.
+    """
 
-    def percentile(self, percent: float) -> float:
-        """Returns the latency that `percent` of the requests did not exceed, in ms."""
-        return self.latencies[math.ceil(len(self.latencies) * percent / 100) - 1] * 1000
+    latencies_ms: list[float]
+    extra_percent: float
+    late_p99_ms: float
 
-    @property
-    def extra_requests(self) -> float:
-        """Returns hedges and retries, in percent of the batches."""
-        return 100 * sum(outcome.attempts - 1 for outcome in self.outcomes) / len(self.outcomes)
+    @classmethod
+    def of(cls, run: Run) -> Measured:
+        """Returns what there is to say of a run."""
+        return cls(run.latencies_ms, run.extra_percent, run.late_p99_ms)
 
 
 def measure(
-    settings: HedgingSettings | None, *, rate: float, warm_up: float, duration: float, seed: int
-) -> Result:
-    """Publishes at a fixed rate for `warm_up` + `duration` seconds and keeps the latencies of the latter."""
-    latencies: list[float] = []
-    outcomes: list[PublishOutcome] = []
-    with served_topic("tail", seed) as topic, HedgingPublisher(topic, settings) as publisher:
+    settings: HedgingSettings | None,
+    *,
+    profile: str,
+    rate: float,
+    warm_up: float,
+    duration: float,
+    seed: int,
+) -> tuple[Measured, Measured]:
+    """Publishes at a fixed rate for `warm_up` + `duration` seconds and keeps the latencies of the latter.
+
+    Returns:
+        What was measured, and the limit with the same latencies of the server.
+    """
+    times = even(rate, warm_up + duration)
+    with serving(profile, seed) as server, HedgingPublisher(server.topic, settings) as publisher:
         publisher.publish([b"opens the connection"]).result()
-        begin = time.monotonic() + 0.1
-        all_done = threading.Semaphore(0)
-        total = int(rate * (warm_up + duration))
-        for number in range(total):
-            scheduled = begin + number / rate
-            time.sleep(max(0.0, scheduled - time.monotonic()))
+        begin = server.seen().requests
+        run = offer(publisher, times).since(warm_up)
+        drawn = server.drawn(begin, server.seen().requests)
+    latencies, attempts = limit(times, drawn, settings.hedge_delay if settings else math.inf)  # type: ignore[arg-type]
+    first = len(times) - len(run.sent)
+    kept = sorted(1000 * latency for latency in latencies[first:])
+    extra = 100 * (sum(attempts[first:]) / len(kept) - 1)
+    return Measured.of(run), Measured(kept, extra, 0.0)
 
-            def done(future: object, scheduled: float = scheduled) -> None:
-                if scheduled >= begin + warm_up:
-                    latencies.append(time.monotonic() - scheduled)
-                    outcomes.append(future.result())  # type: ignore[attr-defined]
-                all_done.release()
 
-            publisher.publish([_MESSAGE]).add_done_callback(done)
-        for _ in range(total):
-            all_done.acquire()
-    return Result(sorted(latencies), outcomes)
+def draw(measured: dict[str, Measured]) -> Figure:
+    """Draws how many requests took longer than a time."""
+    hedged, plain = measured["hedged"], measured["no hedging"]
+    p99 = [percentile(each.latencies_ms, 99) for each in (hedged, plain)]
+    figure = plots.new_figure(
+        f"With hedging, 99 % of requests take at most {p99[0]:.0f} ms instead of {p99[1]:.0f} ms",
+        f"{len(hedged.latencies_ms):,} requests each. Both axes are logarithmic; further left is better.\n"
+        f"Requests that hedging adds: {hedged.extra_percent:.1f} %.",
+    )
+    axes = figure.add_subplot()
+    styles = {"no hedging": (plots.BAD, True), "hedged": (plots.OURS, True), "limit": (plots.GREY, False)}
+    for name, (color, strong) in styles.items():
+        plots.draw_slower(axes, measured[name].latencies_ms, name, color, strong=strong)
+    plots.latency_axis(axes, "x")
+    plots.slower_axis(axes, len(hedged.latencies_ms))
+    plots.clean(axes, "both")
+    axes.legend(frameon=False, fontsize=12, labelcolor="linecolor", loc="upper right")
+    return figure
 
 
 def main() -> None:
-    """Prints one row for each way of publishing."""
+    """Measures both ways of publishing, and writes a report."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--profile", default="tail", help="latencies of the server, such as 0.9:0.005,0.1:0.3")
     parser.add_argument("--rate", type=float, default=200.0, help="requests a second")
     parser.add_argument("--warm_up", type=float, default=5.0, help="seconds")
     parser.add_argument("--duration", type=float, default=30.0, help="seconds")
     parser.add_argument("--seed", type=int, default=1)
+    add_out(parser)
     args = parser.parse_args()
-    print("| | p50 ms | p99 ms | p99.9 ms | max ms | extra requests |\n|---|---|---|---|---|---|")
-    for name, settings in (("no hedging", None), ("hedged", _HEDGED)):
-        result = measure(settings, rate=args.rate, warm_up=args.warm_up, duration=args.duration, seed=args.seed)
-        p50, p99, p999, most = (result.percentile(percent) for percent in (50, 99, 99.9, 100))
-        print(
-            f"| {name} | {p50:.2f} | {p99:.1f} | {p999:.1f} | {most:.0f} | +{result.extra_requests:.2f} % |",
-            flush=True,
-        )
+    load = {name: getattr(args, name) for name in ("profile", "rate", "warm_up", "duration", "seed")}
+    plain, _ = measure(None, **load)
+    hedged, least = measure(_HEDGED, **load)
+    measured = {"no hedging": plain, "hedged": hedged, "limit": least}
+    rows = [
+        {
+            "name": name,
+            "requests": len(each.latencies_ms),
+            **{key: percentile(each.latencies_ms, percent) for key, percent in _PERCENTS.items()},
+            "extra_percent": each.extra_percent,
+            "late_p99_ms": each.late_p99_ms,
+        }
+        for name, each in measured.items()
+    ]
+    text = (
+        f"{args.rate:g} messages of 1 KiB a second, one a request, for {args.duration:g} s; "
+        f"latencies of the server: {args.profile}. Hedge delay 100 ms, 50 tokens, refill 0.1.\n\n"
+        "The limit is computed: no overhead, no budget, the latencies that the server drew in the hedged run."
+    )
+    Report("tail_latency", "Publish latency with a long tail", text, _COLUMNS, rows).write(
+        draw(measured), args.out
+    )
 
 
 if __name__ == "__main__":
