@@ -94,7 +94,7 @@ class BatchAttempts:
         now = self._policy.clock.time()
         self._deadline = now + seconds(self._policy.retry.total_timeout)
         self._send_original(now, avoid=())
-        self._set_hedge_timer(now)
+        self._set_hedge_timer(now, self._hedge_due)
 
     def cancel(self) -> None:
         """Ends the batch without an outcome."""
@@ -119,26 +119,29 @@ class BatchAttempts:
         if self._trace is not None:
             call.add_done_callback(self._trace.attempt(hedge, connection))
 
-    def _set_hedge_timer(self, now: float) -> None:
+    def _set_hedge_timer(self, now: float, then: Callable[[float], object]) -> None:
         if self._policy.settings is not None:
             due = now + seconds(self._policy.settings.hedge_delay)
-            self._set_timer("hedge", due, functools.partial(self._hedge_due, now))
+            self._set_timer("hedge", due, functools.partial(then, now))
 
     def _hedge_due(self, previous: float) -> None:
         now = self._policy.clock.time()
         left = self._deadline - now
         if self._failed or left <= 0:
             return
-        for attempt in self._live:
-            if attempt.sent_at <= previous:
-                self._policy.connections.overdue(attempt.connection, attempt.call)
+        self._report_overdue(previous)
         if not self._policy.bucket.try_acquire():
             self._hedges_throttled = 1
             return
         self._hedges += 1
         avoid = [attempt.connection for attempt in self._live]
         self._send(self._hedges, now, min(left, MAX_HEDGE_TIMEOUT), avoid)
-        self._set_hedge_timer(now)
+        self._set_hedge_timer(now, self._hedge_due)
+
+    def _report_overdue(self, since: float) -> None:
+        for attempt in self._live:
+            if attempt.sent_at <= since:
+                self._policy.connections.overdue(attempt.connection, attempt.call)
 
     def _retry_due(self, failed_connection: int, refusal: Refusal) -> None:
         now = self._policy.clock.time()
@@ -148,6 +151,9 @@ class BatchAttempts:
             return
         self._retries += 1
         self._send_original(now, avoid=(failed_connection,))
+        if self._hedges_throttled:
+            # There will be no hedge, at whose time it would be looked at.
+            self._set_hedge_timer(now, self._report_overdue)
 
     def _attempt_ended(self, attempt: _Attempt, call: Call) -> None:
         self._live.remove(attempt)

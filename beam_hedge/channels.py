@@ -71,6 +71,7 @@ class Channels:
         self._closing: set[asyncio.Task[None]] = set()
         self._check: asyncio.TimerHandle | None = None
         self._in_use = False
+        self._closed = False
         self.counts = ConnectionCounts()
         self._channels[0].look(connect=True)
 
@@ -94,7 +95,7 @@ class Channels:
         channel.sent(task, now)
         # Not in the coroutine: one that is cancelled before its first step runs none of its code.
         task.add_done_callback(functools.partial(self._ended, channel))
-        if self._check is None:
+        if self._check is None and not self._closed:
             self._check = self._loop.call_later(_CHECK_INTERVAL, self._replace_dead)
         return channel.number, task
 
@@ -106,12 +107,15 @@ class Channels:
         )
 
     def _look(self) -> None:
-        for channel in self._channels:
-            channel.look(connect=self._in_use)
+        if not self._closed:
+            for channel in self._channels:
+                channel.look(connect=self._in_use)
 
     def _ended(self, channel: _Channel, task: asyncio.Task[Answer]) -> None:
-        if task.cancelled() or (isinstance(answer := task.result(), Refusal) and not answer.shows_life):
-            channel.ended(task)
+        if task.cancelled():
+            channel.ended(task, expired=False)
+        elif isinstance(answer := task.result(), Refusal) and not answer.shows_life:
+            channel.ended(task, expired=answer.status is grpc.StatusCode.DEADLINE_EXCEEDED)
         else:
             channel.answered(task, self._loop.time())
             if not all(each.ready for each in self._channels):
@@ -121,7 +125,7 @@ class Channels:
     def _replace_dead(self) -> None:
         """Opens a fresh channel for each connection that is dead; what it has out may still end there.
 
-        Runs once a second while requests are out or a connection is silent.
+        Runs once a second while requests are out.
         """
         now = self._loop.time()
         for index, channel in enumerate(self._channels):
@@ -131,8 +135,7 @@ class Channels:
                 self._replaced.append(channel)
                 self.counts.replaced += 1
         self._close_unused()
-        in_use = any(channel.out or channel.suspect for channel in self._channels)
-        self._check = self._loop.call_later(_CHECK_INTERVAL, self._replace_dead) if in_use else None
+        self._check = self._loop.call_later(_CHECK_INTERVAL, self._replace_dead) if any(self.out) else None
 
     def _close_unused(self) -> None:
         for channel in [channel for channel in self._replaced if not channel.out]:
@@ -145,11 +148,13 @@ class Channels:
         return _Channel(next(self._numbers), self._make_channel())
 
     async def close(self) -> None:
-        """Closes all connections; requests that are still out end as cancelled."""
+        """Closes all connections; requests that are still out end as cancelled, and new ones fail."""
+        if self._closed:
+            return
+        self._closed = True
         if self._check is not None:
             self._check.cancel()
         channels = [*self._channels, *self._replaced]
-        self._channels.clear()
         self._replaced.clear()
         for channel in channels:
             await channel.channel.close()

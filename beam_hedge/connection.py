@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from beam_hedge.settings import HedgingSettings
 
-# While another connection is trusted, a suspect gets one original after this time, and then after twice, four
-# times and eight times as long: a batch that meets a dead connection costs a token and the hedge delay.
+# While another connection is trusted, a suspect gets one original after this time, one more after the same
+# time, and then after 2, 4 and 8 s: a batch that meets a dead connection costs a token and the hedge delay.
 PROBE_INTERVAL = 1.0
 MAX_PROBE_INTERVAL = 8.0
 # How long requests may go unanswered before the connection is given up.
@@ -80,11 +80,16 @@ class Connection:
         self.suspect = False
         self._probe_interval = PROBE_INTERVAL
 
-    def ended(self, request: object) -> None:
-        """Notes that a request has ended without a word of the server: cancelled, expired or cut off."""
+    def ended(self, request: object, *, expired: bool) -> None:
+        """Notes that a request has ended without a word of the server.
+
+        Args:
+            request: The request.
+            expired: Whether its time was up. Otherwise it was cancelled, or lost with the connection.
+        """
         self.out -= 1
         self._unpassed.pop(request, None)
-        if not self.out and not self.suspect:
+        if not (self.out or self.suspect or expired):
             self._silent_since = None
 
     def overdue(self, request: object, now: float) -> bool:
@@ -113,8 +118,10 @@ class Connection:
         return bool(self._unpassed) and newest_answered - next(iter(self._unpassed.values())) > patience
 
     def is_dead(self, now: float) -> bool:
-        """Whether it has been silent for `DEAD_AFTER` although it owes answers."""
-        return self._silent_since is not None and now - self._silent_since >= DEAD_AFTER
+        """Whether it has been silent for `DEAD_AFTER` although it owes an answer, or has been tried again."""
+        if self._silent_since is None or now - self._silent_since < DEAD_AFTER:
+            return False
+        return self.out > 0 or self.last_sent - self._silent_since >= DEAD_AFTER / 2
 
     def __repr__(self) -> str:
         state = "suspect" if self.suspect else "ready" if self.ready else "not open"

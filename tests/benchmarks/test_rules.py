@@ -59,7 +59,7 @@ def test_each_does_what_its_name_says() -> None:
     assert choose(rules.trusted_in_turn, three) in {0, 2}
     assert choose(rules.trusted_least_loaded, three) == 0
     # Idle and suspect: it was given up and has not answered since.
-    three[1].ended("late")
+    three[1].ended("late", expired=False)
     three[0].sent("request", now=10.0)
     assert choose(rules.least_loaded, three) == 1
     assert choose(rules.trusted_least_loaded, three) in {0, 2}

@@ -102,3 +102,9 @@ async def turns() -> None:
     """Lets what is ready run, without any time passing."""
     for _ in range(5):
         await asyncio.sleep(0)
+
+
+def timers() -> int:
+    """Returns how many timers the loop still has."""
+    loop = asyncio.get_running_loop()
+    return sum(not each.cancelled() for each in loop._scheduled)  # type: ignore[attr-defined]

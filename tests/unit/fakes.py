@@ -111,6 +111,14 @@ class FakeCall:
             self._future.cancel()
             self.ended_at = self._clock.time()
 
+    @property
+    def expired(self) -> bool:
+        """Whether its time was up."""
+        if self.out or self.cancelled():
+            return False
+        answer = self.result()
+        return isinstance(answer, Refusal) and answer.status is grpc.StatusCode.DEADLINE_EXCEEDED
+
     def add_done_callback(self, callback: Callable[..., object], /) -> None:
         """Calls back, on a later turn, when it has ended."""
         self._future.add_done_callback(lambda _: callback(self))
@@ -196,4 +204,4 @@ class FakeConnections:
         if call.answered:
             connection.answered(call, self.clock.time())
         else:
-            connection.ended(call)
+            connection.ended(call, expired=call.expired)

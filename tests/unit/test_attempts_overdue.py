@@ -170,3 +170,18 @@ def test_a_stalled_connection_is_left_alone_probed_and_trusted_again() -> None:
     assert len(on_frozen) > 4
     assert [batch.outcome.hedges for batch in batches].count(1) == 2
     assert not bench.network.known[frozen].suspect
+
+
+def test_a_retry_is_looked_at_although_no_hedge_will_come() -> None:
+    """A retry that stalls makes its connection suspect, too, when the bucket was empty before it was sent."""
+    bench = Watched(NO_TOKENS, RetrySettings(initial_retry_delay=1, max_retry_delay=1))
+    bench.publish()
+    bench.run_to(1.1)
+    assert bench.overdue == [(1, 0)]
+    bench.calls[0].refuse(UNAVAILABLE)
+    bench.run_to(2.2)
+    retry = bench.calls[1]
+    assert retry.out
+    bench.run_to(5)
+    assert bench.overdue[1:] == [(round(retry.sent_at + 1, 6), 1)]
+    assert len(bench.calls) == 2

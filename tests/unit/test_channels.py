@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from beam_hedge.interfaces import Refusal
-from tests.unit.fake_channels import ANSWER, BATCH, METADATA, run, send, turns
+from tests.unit.fake_channels import ANSWER, BATCH, METADATA, run, send, timers, turns
 
 if TYPE_CHECKING:
     from beam_hedge.channels import Channels
@@ -134,6 +134,23 @@ def test_requests_that_are_out_when_it_closes_end_without_harm() -> None:
         await turns()
         assert all(call.cancelled() for call in calls)
         assert [channel.closed for channel in made] == [1, 1]
-        assert repr(channels) == "<Channels []>"
+        assert timers() == 0
+
+    run(test)
+
+
+def test_a_request_that_comes_after_the_close_fails() -> None:
+    """A batch that was on its way when its publisher closed gets an end; closed channels are not asked."""
+
+    async def test(channels: Channels, made: list[FakeChannel]) -> None:
+        await channels.close()
+        asked = made[0].asked_to_connect
+        _, call = send(channels)
+        await turns()
+        answer = call.result()
+        assert isinstance(answer, Refusal)
+        assert (answer.status, answer.final) == (grpc.StatusCode.INTERNAL, True)
+        assert made[0].asked_to_connect == asked
+        assert timers() == 0
 
     run(test)

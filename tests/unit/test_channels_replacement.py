@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from beam_hedge.connection import DEAD_AFTER
-from tests.unit.fake_channels import ANSWER, run, send, turns
+from tests.unit.fake_channels import ANSWER, run, send, timers, turns
 
 if TYPE_CHECKING:
     from beam_hedge.channels import Channels
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
 # The check looks once a second.
 SURELY_DEAD = DEAD_AFTER + 1.5
-
-
-def timers() -> int:
-    """Returns how many timers the loop still has."""
-    loop = asyncio.get_running_loop()
-    return sum(not each.cancelled() for each in loop._scheduled)  # type: ignore[attr-defined]
 
 
 async def with_a_dead_one(channels: Channels, made: list[FakeChannel]) -> Any:
@@ -123,6 +117,12 @@ def test_a_silent_connection_without_requests_is_closed_at_once() -> None:
         channels.overdue(number, call)
         call.cancel()
         await asyncio.sleep(SURELY_DEAD)
+        # One overdue request before a pause is no proof; a probe that fails as well is.
+        assert len(made) == 2
+        _, probe = send(channels, 1)
+        await asyncio.sleep(1.5)
+        probe.cancel()
+        await turns()
         assert [channel.closed for channel in made] == [1, 0, 0]
         assert channels.counts.take() == {"connections_suspected": 1, "connections_replaced": 1}
 
@@ -178,8 +178,8 @@ def test_an_idle_publisher_has_no_timer() -> None:
     run(test)
 
 
-def test_a_suspect_is_watched_although_nothing_is_out() -> None:
-    """A connection that went silent is given up in time, also if no more requests come."""
+def test_an_idle_publisher_with_a_suspect_is_left_alone() -> None:
+    """One slow answer before a pause costs no connection, and nothing wakes up in the pause."""
 
     async def test(channels: Channels, made: list[FakeChannel]) -> None:
         number, call = send(channels)
@@ -187,11 +187,24 @@ def test_a_suspect_is_watched_although_nothing_is_out() -> None:
         channels.overdue(number, call)
         call.cancel()
         await asyncio.sleep(SURELY_DEAD)
-        assert len(made) == 3
-        await asyncio.sleep(2)
+        assert len(made) == 2
         assert timers() == 0
 
     run(test)
+
+
+def test_short_deadlines_do_not_hide_that_a_connection_is_dead() -> None:
+    """Without hedging and with requests that expire one by one, a dead connection is still found."""
+
+    async def test(channels: Channels, made: list[FakeChannel]) -> None:
+        for _ in range(3):
+            send(channels)
+            await asyncio.sleep(10)
+            made[0].refuse(grpc.StatusCode.DEADLINE_EXCEEDED)
+            await turns()
+        assert channels.counts.replaced == 1
+
+    run(test, 1)
 
 
 def test_closing_closes_the_replaced_ones_too() -> None:

@@ -43,7 +43,7 @@ class State:
         if self.suspect or self.probe_due:
             connection.sent("overdue", NOW - (2 if self.probe_due else 0.5))
             assert connection.overdue("overdue", NOW - (1 if self.probe_due else 0.5))
-            connection.ended("overdue")
+            connection.ended("overdue", expired=False)
         connection.last_sent = self.sent
         # A request that was sent not long ago has its answer here: what lags, lags behind this.
         connection.newest_answered = NOW - 0.2

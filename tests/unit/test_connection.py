@@ -34,9 +34,9 @@ def test_what_is_out_is_counted() -> None:
     assert (connection.out, connection.last_sent) == (3, 3.0)
     connection.answered(0, 4.0)
     assert connection.out == 2
-    connection.ended(1)
+    connection.ended(1, expired=False)
     assert connection.out == 1
-    connection.ended(2)
+    connection.ended(2, expired=False)
     assert connection.out == 0
 
 
@@ -83,7 +83,7 @@ def test_a_request_that_is_no_longer_out_is_not_overdue(end: str) -> None:
     if end == "answered":
         connection.answered("a", 0.5)
     else:
-        connection.ended("a")
+        connection.ended("a", expired=False)
     assert not connection.overdue("a", 1.0)
     assert not connection.suspect
 
@@ -102,7 +102,7 @@ def test_any_answer_makes_it_trusted_again() -> None:
 def test_the_end_of_a_request_without_an_answer_proves_nothing() -> None:
     """A suspect whose request is cancelled, because a hedge won, stays suspect."""
     connection = suspect()
-    connection.ended("overdue")
+    connection.ended("overdue", expired=False)
     assert connection.suspect
     assert connection.out == 0
 

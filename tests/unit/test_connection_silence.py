@@ -28,7 +28,7 @@ def test_an_idle_connection_is_never_dead() -> None:
     connection.answered("a", 1.0)
     assert not connection.is_dead(1e9)
     connection.sent("b", 100.0)
-    connection.ended("b")
+    connection.ended("b", expired=False)
     assert not connection.is_dead(1e9)
 
 
@@ -55,12 +55,12 @@ def test_what_ends_without_an_answer_does_not_end_the_silence() -> None:
     connection = Connection(0)
     connection.sent("a", 0.0)
     connection.sent("b", 5.0)
-    connection.ended("a")
+    connection.ended("a", expired=False)
     assert connection.is_dead(DEAD_AFTER)
     connection = Connection(0)
     connection.sent("a", 0.0)
     connection.overdue("a", 1.0)
-    connection.ended("a")
+    connection.ended("a", expired=False)
     connection.sent("probe", 29.0)
     assert not connection.is_dead(JUST_BEFORE)
     assert connection.is_dead(DEAD_AFTER)
