@@ -20,10 +20,10 @@ unexport PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test lint types docs format demo bench clean
+.PHONY: help test lint types docs format demo bench bench-full clean
 
 help:  ## Show these lines
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*## */: /' | while IFS= read -r line; do echo "make $$line"; done
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*## */: /' | while IFS= read -r line; do echo "make $$line"; done
 
 test: lint types docs  ## Check format, lint, types and documentation, then run all tests
 	$(PY) -m pytest
@@ -45,9 +45,18 @@ format: $(VENV)/dev.stamp  ## Rewrite files in the project's format, and mend wh
 demo: $(VENV)/demo.stamp  ## Publish real data with and without hedging, print a table, save a picture
 	$(PY) -m demo
 
-bench: $(VENV)/bench.stamp  ## Run the benchmarks
+bench: $(VENV)/bench.stamp  ## Run the benchmarks, each once and short; pages with pictures in benchmarks/results
+	$(PY) -m benchmarks.tail_latency
+	$(PY) -m benchmarks.write_cost --messages 50000 --runs 1
+	$(PY) -m benchmarks.tiny_bundles --rounds 1 --seconds 1
+	$(PY) -m benchmarks.connection_stall --quick
+
+bench-full: $(VENV)/bench.stamp  ## Run the benchmarks for figures to publish, half an hour on a quiet machine
 	$(PY) -m benchmarks.tail_latency
 	$(PY) -m benchmarks.write_cost
+	$(PY) -m benchmarks.dead_letters
+	$(PY) -m benchmarks.tiny_bundles
+	$(PY) -m benchmarks.connection_stall
 
 clean:  ## Remove the virtual environment and everything that tools left behind
 	rm -rf $(VENV) build dist out .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

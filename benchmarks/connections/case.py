@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from benchmarks.disturbances import Programme
     from benchmarks.load import Run
 
-# The bucket is full from the start, as it is after 500 batches.
-HEDGED = HedgingSettings(hedge_delay=0.1, max_tokens=50, refill_ratio=0.1, initial_tokens=50)
+# The defaults but for the delay; the warm-up earns the tokens.
+HEDGED = HedgingSettings(hedge_delay=0.1, max_tokens=50, refill_ratio=0.1)
 SETTINGS_TEXT = (
-    "1 KiB a message, one a request. Hedge delay 100 ms, 50 tokens, all of them at the start, refill 0.1."
+    "1 KiB a message, one a request. Hedge delay 100 ms, 50 tokens, none at the start, refill 0.1."
 )
 
 COLUMNS = (
@@ -90,7 +90,7 @@ class Load:
     rate: float
     seconds: float
     profile: str = "none"
-    warm_up: float = 1.0
+    warm_up: float = 3.0
 
 
 @dataclass(frozen=True)
