@@ -18,7 +18,7 @@ _NO_HEDGING, _SAME, _OURS = "no hedging", "hedges on the same connection", "two 
 _CASES = (Case(_NO_HEDGING, None, connections=1), Case(_SAME, connections=1), Case(_OURS))
 _COLORS = {_NO_HEDGING: plots.BAD, _SAME: plots.OTHERS[0], _OURS: plots.OURS}
 # Requests a second, and the server's latency in ms.
-_LOADS = ((200, 20), (800, 20), (1200, 30))
+_LOADS = ((200, 20), (533, 30), (1200, 30))
 
 
 def compare_loads(options: Options) -> None:
@@ -52,7 +52,7 @@ def compare_loads(options: Options) -> None:
 
 
 def _in_flight(rate: int, latency_ms: int) -> int:
-    return rate * latency_ms // 1000
+    return round(rate * latency_ms / 1000)
 
 
 def _draw(measured: dict[tuple[int, int], dict[str, Measured]]) -> Figure:
