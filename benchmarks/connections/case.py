@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 # The defaults but for the delay; the warm-up earns the tokens.
 HEDGED = HedgingSettings(hedge_delay=0.1, max_tokens=50, refill_ratio=0.1)
-SETTINGS_TEXT = (
-    "1 KiB a message, one a request. Hedge delay 100 ms, 50 tokens, none at the start, refill 0.1."
-)
+SETTINGS_TEXT = "1 KiB a message, one a request. Hedge delay 100 ms, 50 tokens, none at the start, refill 0.1."
 
 COLUMNS = (
     Column("name", ""),
