@@ -29,6 +29,7 @@ _PUBLISH = "/google.pubsub.v1.Publisher/Publish"
 _parse_response = PublishResponse.pb().FromString
 _CLIENT_HEADER = CLIENT_INFO.to_grpc_metadata()
 _CHECK_INTERVAL = 1.0
+_NO_CONNECTION = -1
 
 
 class _Channel(Connection):
@@ -84,6 +85,8 @@ class Channels:
         self, batch: Batch, metadata: Metadata, timeout: float, avoid: Collection[int], *, probe: bool
     ) -> tuple[int, asyncio.Task[Answer]]:
         """Starts a publish request; see `beam_hedge.interfaces.Connections`."""
+        if self._closed:
+            return _NO_CONNECTION, self._loop.create_task(_refuse())
         now = self._loop.time()
         self._look()
         self._in_use = True
@@ -95,7 +98,7 @@ class Channels:
         channel.sent(task, now)
         # Not in the coroutine: one that is cancelled before its first step runs none of its code.
         task.add_done_callback(functools.partial(self._ended, channel))
-        if self._check is None and not self._closed:
+        if self._check is None:
             self._check = self._loop.call_later(_CHECK_INTERVAL, self._replace_dead)
         return channel.number, task
 
@@ -107,9 +110,8 @@ class Channels:
         )
 
     def _look(self) -> None:
-        if not self._closed:
-            for channel in self._channels:
-                channel.look(connect=self._in_use)
+        for channel in self._channels:
+            channel.look(connect=self._in_use)
 
     def _ended(self, channel: _Channel, task: asyncio.Task[Answer]) -> None:
         if task.cancelled():
@@ -155,6 +157,8 @@ class Channels:
         if self._check is not None:
             self._check.cancel()
         channels = [*self._channels, *self._replaced]
+        # gRPC's own thread ends with the last channel, even if somebody keeps a closed publisher.
+        self._channels.clear()
         self._replaced.clear()
         for channel in channels:
             await channel.channel.close()
@@ -163,6 +167,10 @@ class Channels:
 
     def __repr__(self) -> str:
         return f"<Channels {self._channels}>"
+
+
+async def _refuse() -> Answer:
+    return Refusal(grpc.StatusCode.CANCELLED, "the publisher is closed", final=True)
 
 
 async def _call(publish: Stub, request: bytes, timeout: float, metadata: Metadata) -> Answer:
