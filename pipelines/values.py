@@ -17,7 +17,7 @@ _FALSE = ("false", "no", "off", "0")
 # Dataflow hands numbers to workers as 3.0.
 _WHOLE = re.compile(r"([+-]?[0-9]{1,100})(?:\.0)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
-_DURATION = re.compile(rf"(?P<number>{_NUMBER.pattern})\s*(?P<unit>ms|s|m|h|)", re.IGNORECASE)
+_DURATION = re.compile(rf"(?P<number>{_NUMBER.pattern})\s*(?P<unit>ms|s|m|h|)", re.IGNORECASE | re.ASCII)
 _SECONDS = {"": Decimal(1), "ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600)}
 _BEHAVIORS = {behavior.name.lower(): behavior for behavior in LimitExceededBehavior}
 

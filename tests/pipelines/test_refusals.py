@@ -31,6 +31,7 @@ BAD = [
     ("enable_hedging", "maybe"), ("enable_hedging", "2"),
     ("hedge_delay", "99ms"), ("hedge_delay", "10.001"), ("hedge_delay", "1 day"), ("hedge_delay", "nan"),
     ("hedge_delay", "-1"), ("hedge_delay", "1e3"), ("hedge_delay", "1,5"), ("hedge_delay", "ms"),
+    ("hedge_delay", "2\u017f"),
     ("hedge_max_tokens", "0"), ("hedge_max_tokens", "251"), ("hedge_max_tokens", "2.5"),
     ("hedge_max_tokens", "1_0"), ("hedge_max_tokens", "9" * 5000), ("hedge_max_tokens", "\u0665"),
     ("hedge_refill_ratio", "0"), ("hedge_refill_ratio", "0.21"), ("hedge_refill_ratio", "inf"),

@@ -7,6 +7,7 @@ that a pipeline cannot even read, or the launch page would say yes and the launc
 from __future__ import annotations
 
 import re
+import string
 from typing import Any
 
 import pytest
@@ -112,8 +113,16 @@ def test_what_a_pipeline_takes_can_be_entered(name: str, text: str) -> None:
 @given(data=st.data())
 def test_what_can_be_entered_can_be_read(name: str, data: st.DataObject) -> None:
     """The launch page refuses what a launch would stop at."""
-    text = data.draw(st.from_regex(EXPRESSIONS[name], fullmatch=True))
-    assert text.strip() == "" or reads(name, text) is not None
+    pattern = PARAMETERS[name].kind.pattern
+    assert pattern is not None
+    text = data.draw(st.from_regex(re.compile(pattern, re.ASCII), fullmatch=True))
+    assert reads(name, text) is not None
+
+
+@pytest.mark.parametrize("unit", [*string.ascii_letters, "ms", "mS", "Ms", "MS", "us", "sm", "min", "sec"])
+def test_units_are_those_that_the_pipelines_know(unit: str) -> None:
+    """A duration is entered as it is written on the command line, and in no other way."""
+    assert matches("hedge_delay", f"1{unit}") == (reads("hedge_delay", f"1{unit}") is not None)
 
 
 @given(text=st.from_regex(EXPRESSIONS["topic"], fullmatch=True))
