@@ -26,7 +26,7 @@ help:  ## Show these lines
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*## */: /' | while IFS= read -r line; do echo "make $$line"; done
 
 test: lint types docs  ## Check format, lint, types and documentation, then run all tests
-	$(PY) -m pytest
+	$(PY) -m pytest -n 2
 
 lint: $(VENV)/dev.stamp  ## Check format and lint
 	$(PY) -m ruff format --check .

@@ -59,6 +59,7 @@ TEST = [
     "promql-parser>=0.4",
     "pytest>=8.2",
     "pytest-timeout>=2.3",
+    "pytest-xdist>=3.6",
     "pyyaml>=6.0",
     # A test builds the wheel and the sdist with this interpreter's own setuptools.
     "setuptools>=77",
