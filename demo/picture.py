@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from demo.result import percentile
+from demo.style import BETTER, GREY, WORSE, tidy
 from demo.table import shown
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from demo.result import Result
 
-_PLAIN, _HEDGED, _GREY = "#c8402f", "#1c6f94", "#56626a"
 _PERCENTS = {0: "0 %", 50: "50 %", 90: "90 %", 99: "99 %", 99.9: "99.9 %"}
 _TICKS = {
     1: "1 ms",
@@ -60,13 +60,13 @@ def save_picture(plain: Result, hedged: Result, path: Path) -> None:
         f"{len(slow):,} batches. Both axes are logarithmic. Requests that hedging adds: {extra:.1f} %.",
         transform=axes.transAxes,
         fontsize=11,
-        color=_GREY,
+        color=GREY,
     )
     if len(slow) == len(quick):
         top = [max(pair) for pair in zip(slow, quick, strict=True)]
-        axes.fill_between(_positions(len(slow)), quick, top, step="mid", color=_PLAIN, alpha=0.10, linewidth=0)
-    _draw_run(axes, slow, _PLAIN, "without hedging", above=True)
-    _draw_run(axes, quick, _HEDGED, "with hedging", above=False)
+        axes.fill_between(_positions(len(slow)), quick, top, step="mid", color=WORSE, alpha=0.10, linewidth=0)
+    _draw_run(axes, slow, WORSE, "without hedging", above=True)
+    _draw_run(axes, quick, BETTER, "with hedging", above=False)
     _draw_axes(axes, len(slow))
     figure.savefig(path)
 
@@ -121,11 +121,7 @@ def _draw_axes(axes: Axes, count: int) -> None:
     axes.set_xticks([_position(percent) for percent in _PERCENTS], list(_PERCENTS.values()))
     ticks = {tick: text for tick, text in _TICKS.items() if low <= tick <= high}
     axes.set_yticks(list(ticks), list(ticks.values()))
-    axes.axvline(_position(_MARKED), color=_GREY, linewidth=1, linestyle=(0, (4, 4)), zorder=1)
-    axes.set_xlabel("percentile: this share of batches was at least as fast", color=_GREY, fontsize=11)
-    axes.set_ylabel("publish latency", color=_GREY, fontsize=11)
-    axes.tick_params(colors=_GREY, labelsize=11, length=0)
-    axes.grid(axis="y", color="#dfe3e6", linewidth=0.8)
-    axes.set_axisbelow(True)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    axes.axvline(_position(_MARKED), color=GREY, linewidth=1, linestyle=(0, (4, 4)), zorder=1)
+    axes.set_xlabel("percentile: this share of batches was at least as fast", color=GREY, fontsize=11)
+    axes.set_ylabel("publish latency", color=GREY, fontsize=11)
+    tidy(axes)

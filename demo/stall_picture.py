@@ -9,6 +9,7 @@ from matplotlib.ticker import NullLocator
 
 from demo.result import percentile
 from demo.stall import FREEZE_S
+from demo.style import BETTER, GREY, WORSE, tidy
 from demo.table import shown
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from demo.stall import StallRun
 
-_SHARED, _SEPARATE, _GREY = "#c8402f", "#1c6f94", "#56626a"
 _TICKS = {1: "1 ms", 10: "10 ms", 100: "100 ms", 1e3: "1 s", 1e4: "10 s"}
 
 
@@ -40,10 +40,10 @@ def save_stall_picture(one: StallRun, two: StallRun, path: Path) -> None:
         fontsize=14,
         fontweight="bold",
     )
-    _draw(panels[0], one, _SHARED, "hedges share the only connection")
-    _draw(panels[1], two, _SEPARATE, "hedges, and then all that follows, take the other connection")
-    panels[1].set_xlabel("seconds; the connection is frozen where the ground is grey", color=_GREY, fontsize=11)
-    figure.supylabel("publish latency of each message", color=_GREY, fontsize=11)
+    _draw(panels[0], one, WORSE, "hedges share the only connection")
+    _draw(panels[1], two, BETTER, "hedges, and then all that follows, take the other connection")
+    panels[1].set_xlabel("seconds; the connection is frozen where the ground is grey", color=GREY, fontsize=11)
+    figure.supylabel("publish latency of each message", color=GREY, fontsize=11)
     figure.savefig(path)
 
 
@@ -62,8 +62,4 @@ def _draw(axes: Axes, run: StallRun, color: str, name: str) -> None:
     low, high = run.latencies_ms[0], run.latencies_ms[-1]
     axes.set_ylim(min(low / 2, 1), max(2 * high, 2e3))
     axes.set_xlim(0, due[-1])
-    axes.tick_params(colors=_GREY, labelsize=11, length=0)
-    axes.grid(axis="y", color="#dfe3e6", linewidth=0.8)
-    axes.set_axisbelow(True)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    tidy(axes)
