@@ -78,7 +78,7 @@ class BatchAttempts:
         self._on_outcome: Any = on_outcome
         self._on_ended = on_ended
         self._trace = trace
-        self._deadline = 0.0
+        self.deadline = 0.0
         self._live: list[_Attempt] = []
         self._timers: dict[str, Handle] = {}
         self._failed = False
@@ -89,10 +89,10 @@ class BatchAttempts:
         self._hedges_throttled = 0
         self._refusals: list[grpc.StatusCode] = []
 
-    def start(self) -> None:
-        """Sends the original and sets the clock for the first hedge."""
+    def start(self, deadline: float | None = None) -> None:
+        """Sends the original and sets the clock for the first hedge; begins the total timeout, if need be."""
         now = self._policy.clock.time()
-        self._deadline = now + seconds(self._policy.retry.total_timeout)
+        self.deadline = deadline or now + seconds(self._policy.retry.total_timeout)
         self._send_original(now, avoid=())
         self._set_hedge_timer(now, self._hedge_due)
 
@@ -102,7 +102,7 @@ class BatchAttempts:
             self._resolve(None)
 
     def _send_original(self, now: float, avoid: Collection[int]) -> None:
-        timeout = min(seconds(self._policy.retry.initial_rpc_timeout), self._deadline - now)
+        timeout = min(seconds(self._policy.retry.initial_rpc_timeout), self.deadline - now)
         self._send(0, now, timeout, avoid)
 
     def _send(self, hedge: int, now: float, timeout: float, avoid: Collection[int]) -> None:
@@ -126,7 +126,7 @@ class BatchAttempts:
 
     def _hedge_due(self, previous: float) -> None:
         now = self._policy.clock.time()
-        left = self._deadline - now
+        left = self.deadline - now
         if self._failed or left <= 0:
             return
         self._report_overdue(previous)
@@ -145,7 +145,7 @@ class BatchAttempts:
 
     def _retry_due(self, failed_connection: int, refusal: Refusal) -> None:
         now = self._policy.clock.time()
-        if now >= self._deadline:
+        if now >= self.deadline:
             # A busy loop came too late to try again.
             self._fail(refusal)
             return
@@ -184,7 +184,7 @@ class BatchAttempts:
         policy = self._policy
         if not refusal.final and is_retryable(refusal.status, refusal.details):
             due = policy.clock.time() + retry_delay(policy.retry, self._retries, policy.random)
-            if due < self._deadline:
+            if due < self.deadline:
                 self._set_timer("retry", due, functools.partial(self._retry_due, attempt.connection, refusal))
                 return
         self._failed = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from beam_hedge.message import check_fits, encode, encode_topic
 from beam_hedge.settings import MAX_REQUEST_BYTES, MAX_REQUEST_MESSAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from google.cloud.pubsub_v1.types import BatchSettings
@@ -40,7 +41,7 @@ def seal(topic: str, messages: Iterable[bytes | str | MessageLike]) -> Batch:
     Raises:
         InvalidMessageError: A message, or all of them together, break one of Pub/Sub's limits.
     """
-    if isinstance(messages, bytes | str):
+    if isinstance(messages, bytes | str) or not isinstance(messages, Iterable):
         raise InvalidMessageError(f"messages must be a list of messages, got one {type(messages).__name__}")
     fields = [encode(message) for message in messages]
     if not 1 <= len(fields) <= MAX_REQUEST_MESSAGES:

@@ -35,7 +35,7 @@ class InvalidSettingError(BeamHedgeError, ValueError):
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         # The whole text, because Beam adds to the first argument where in a pipeline it happened.
-        super().__init__(f"{field} must be {allowed}, got {bounded(_shown(value), 200)}")
+        super().__init__(f"{field} must be {allowed}, got {shown(value, 200)}")
         self.field = field
         self.value = value
         self.allowed = allowed
@@ -158,12 +158,13 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _shown(value: object) -> str:
+def shown(value: object, limit: int) -> str:
+    """Returns a value's `repr()`, cut to at most `limit` bytes, or its type if it has none."""
     try:
-        return repr(value)
-    except ValueError:
-        # Python refuses to write out an integer of thousands of digits.
-        return f"a {type(value).__name__} that is too long to show"
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a class's own code; Python, too, refuses integers of thousands of digits
+        text = f"a {type(value).__name__} that cannot be shown"
+    return bounded(text, limit)
 
 
 def bounded(text: str, limit: int) -> str:

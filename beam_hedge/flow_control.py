@@ -18,6 +18,27 @@ if TYPE_CHECKING:
     from google.cloud.pubsub_v1.types import PublishFlowControl
 
 
+class Permits:
+    """What one batch needs of flow control, and whether it has it.
+
+    They are made before they are acquired and given back at most once, so that whoever holds them can give
+    them back after an interrupt without knowing how far things went.
+
+    Args:
+        messages: Messages of the batch.
+        size: Bytes of the batch.
+    """
+
+    __slots__ = ("admitted", "error", "held", "messages", "size")
+
+    def __init__(self, messages: int, size: int) -> None:
+        self.messages = messages
+        self.size = size
+        self.held = False
+        self.admitted: threading.Event | None = None
+        self.error: Exception | None = None
+
+
 class FlowController:
     """Permits for the messages and bytes that are out, handed to waiting batches in their order.
 
@@ -34,7 +55,7 @@ class FlowController:
         self._batches = 0
         self._messages = 0
         self._bytes = 0
-        self._waiting: deque[_Waiter] = deque()
+        self._waiting: deque[Permits] = deque()
         self._closed: Callable[[], Exception] | None = None
         self._abandoned = False
 
@@ -43,12 +64,11 @@ class FlowController:
         """How many batches hold permits."""
         return self._batches
 
-    def acquire(self, messages: int, size: int, *, may_wait: bool = True) -> None:
+    def acquire(self, permits: Permits, *, may_wait: bool = True) -> None:
         """Takes permits for one batch, waiting for them if the settings say so.
 
         Args:
-            messages: Messages of the batch.
-            size: Bytes of the batch.
+            permits: What to take.
             may_wait: Whether this thread may wait; the one that gives permits back may not.
 
         Raises:
@@ -60,33 +80,37 @@ class FlowController:
         with self._lock:
             if self._closed is not None:
                 raise self._closed()
-            if behaviour is LimitExceededBehavior.IGNORE or (not self._waiting and self._fits(messages, size)):
-                self._take(messages, size)
+            if behaviour is LimitExceededBehavior.IGNORE or (not self._waiting and self._fits(permits)):
+                self._take(permits)
                 return
             if behaviour is LimitExceededBehavior.ERROR:
-                raise FlowControlLimitError(self._excess(messages, size))
+                raise FlowControlLimitError(self._excess(permits))
             if not may_wait:
                 raise WrongThreadError(
-                    f"publishing from a callback would wait for ever: {self._excess(messages, size)}"
+                    f"publishing from a callback would wait for ever: {self._excess(permits)}"
                 )
-            waiter = _Waiter(messages, size)
-            self._waiting.append(waiter)
-        try:
-            waiter.admitted.wait()
-        except BaseException:
-            self._give_up(waiter)
-            raise
-        if waiter.error is not None:
-            raise waiter.error
+            permits.admitted = threading.Event()
+            self._waiting.append(permits)
+        permits.admitted.wait()
+        if permits.error is not None:
+            raise permits.error
 
-    def release(self, messages: int, size: int) -> None:
-        """Gives back the permits of one batch and admits those who now fit."""
+    def release(self, permits: Permits) -> None:
+        """Gives back the permits of one batch, or its place among those who wait, and admits those who now fit.
+
+        Harmless if it has neither.
+        """
         with self._lock:
-            if self._abandoned:
+            if permits.held and not self._abandoned:
+                # Without a call in between: a signal would find them given back in part.
+                permits.held = False
+                self._batches -= 1
+                self._messages -= permits.messages
+                self._bytes -= permits.size
+            elif permits in self._waiting:
+                self._waiting.remove(permits)
+            else:
                 return
-            self._batches -= 1
-            self._messages -= messages
-            self._bytes -= size
             self._admit()
             if not self._batches:
                 self._idle.notify_all()
@@ -114,53 +138,41 @@ class FlowController:
             if abandon:
                 self._abandoned = True
                 self._batches = self._messages = self._bytes = 0
-            for waiter in self._waiting:
-                waiter.error = make_error()
-                waiter.admitted.set()
+            for permits in self._waiting:
+                permits.error = make_error()
+                _let_go(permits)
             self._waiting.clear()
             self._idle.notify_all()
 
-    def _fits(self, messages: int, size: int) -> bool:
+    def _fits(self, permits: Permits) -> bool:
         return not self._batches or (
-            self._messages + messages <= self._settings.message_limit
-            and self._bytes + size <= self._settings.byte_limit
+            self._messages + permits.messages <= self._settings.message_limit
+            and self._bytes + permits.size <= self._settings.byte_limit
         )
 
-    def _excess(self, messages: int, size: int) -> str:
+    def _excess(self, permits: Permits) -> str:
         return (
-            f"{self._messages} messages ({self._bytes} B) are out; {messages} more ({size} B) would "
-            f"exceed {self._settings.message_limit} messages or {self._settings.byte_limit} B"
+            f"{self._messages} messages ({self._bytes} B) are out; {permits.messages} more ({permits.size} B) "
+            f"would exceed {self._settings.message_limit} messages or {self._settings.byte_limit} B"
         )
 
-    def _take(self, messages: int, size: int) -> None:
+    def _take(self, permits: Permits) -> None:
+        # Without a call in between: a signal would find them taken in part.
         self._batches += 1
-        self._messages += messages
-        self._bytes += size
+        self._messages += permits.messages
+        self._bytes += permits.size
+        permits.held = True
 
     def _admit(self) -> None:
-        while self._waiting and self._fits(self._waiting[0].messages, self._waiting[0].size):
-            waiter = self._waiting.popleft()
-            self._take(waiter.messages, waiter.size)
-            waiter.admitted.set()
-
-    def _give_up(self, waiter: _Waiter) -> None:
-        with self._lock:
-            if waiter in self._waiting:
-                self._waiting.remove(waiter)
-                self._admit()
-                return
-        if waiter.error is None:
-            self.release(waiter.messages, waiter.size)
+        while self._waiting and self._fits(self._waiting[0]):
+            permits = self._waiting.popleft()
+            self._take(permits)
+            _let_go(permits)
 
     def __repr__(self) -> str:
         return f"<FlowController {self._batches} batches, {self._messages} messages, {self._bytes} B out>"
 
 
-class _Waiter:
-    __slots__ = ("admitted", "error", "messages", "size")
-
-    def __init__(self, messages: int, size: int) -> None:
-        self.messages = messages
-        self.size = size
-        self.admitted = threading.Event()
-        self.error: Exception | None = None
+def _let_go(permits: Permits) -> None:
+    assert permits.admitted is not None, "only those who wait are let go"
+    permits.admitted.set()

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Mapping
 from typing import Protocol
 
-from beam_hedge.errors import InvalidMessageError, bounded
+from beam_hedge.errors import InvalidMessageError, shown
 from beam_hedge.settings import MAX_REQUEST_BYTES
 
 MAX_ATTRIBUTES = 100
@@ -224,7 +224,7 @@ def _surrogate(what: str) -> InvalidMessageError:
 
 
 def _name(key: object) -> str:
-    return bounded(repr(key), 100)
+    return shown(key, 100)
 
 
 def _hint(data: object) -> str:

@@ -36,17 +36,17 @@ class PublishFutures:
         """Drops a future; returns whether it was still open."""
         return self._open.pop(future, False)
 
-    def settle(self, future: Future, result: PublishOutcome | PublishError | EngineDiedError | None) -> None:
-        """Gives a future its outcome or error; `None` cancels it. One that its caller cancelled stays so."""
+    def claim(self, future: Future) -> bool:
+        """Closes a future; returns whether it is to get a result, because its caller has not cancelled it."""
         self.forget(future)
-        if result is None:
-            future.cancel()
+        return future.set_running_or_notify_cancel()
+
+    def settle(self, future: Future, result: PublishOutcome | PublishError | EngineDiedError) -> None:
+        """Gives a claimed future its outcome or error."""
         try:
-            if not future.set_running_or_notify_cancel():
-                return
             if isinstance(result, PublishOutcome):
                 future.set_result(result)
-            elif result is not None:
+            else:
                 future.set_exception(result)
         except BaseException:  # a caller's callback must not end the engine's thread, not even with SystemExit
             _logger.exception("a callback of a publish future raised")
@@ -59,4 +59,5 @@ class PublishFutures:
     def fail_all(self) -> None:
         """Fails all that are open, because the engine died."""
         for future in list(self._open):
-            self.settle(future, EngineDiedError())
+            if self.claim(future):
+                self.settle(future, EngineDiedError())

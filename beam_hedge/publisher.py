@@ -14,7 +14,7 @@ from beam_hedge.connection import lag_patience
 from beam_hedge.dispatcher import Dispatcher
 from beam_hedge.engine import join_engine
 from beam_hedge.errors import EngineDiedError, InvalidSettingError, PublisherClosedError, WrongThreadError
-from beam_hedge.flow_control import FlowController
+from beam_hedge.flow_control import FlowController, Permits
 from beam_hedge.policy import Policy
 from beam_hedge.publish_futures import PublishFutures
 from beam_hedge.publisher_config import make_config
@@ -148,8 +148,9 @@ class HedgingPublisher:
             topic: A full name. Default: the publisher's topic.
 
         Returns:
-            A future of the outcome, or of a `PublishError`. Cancelling it cancels all attempts, but not what
-            the service has already. Callbacks run on the engine's thread, so they must not wait.
+            A future of the outcome, or of a `PublishError`. Cancelling it cancels all attempts, unless others
+            wait for the same request, but not what the service has already. Callbacks run on the engine's
+            thread, so they must not wait.
 
         Raises:
             InvalidMessageError: A message, or the whole batch, breaks one of Pub/Sub's limits. Nothing is
@@ -174,8 +175,14 @@ class HedgingPublisher:
         self._engine.check_process()
         if self._closed:
             raise PublisherClosedError
-        self._flow.acquire(batch.messages, len(batch.request), may_wait=not self._engine.is_current_thread)
-        return self._dispatcher.accept(batch, may_share=may_share)
+        permits = Permits(batch.messages, len(batch.request))
+        try:
+            self._flow.acquire(permits, may_wait=not self._engine.is_current_thread)
+            return self._dispatcher.accept(batch, permits, may_share=may_share)
+        except BaseException:
+            # Also Ctrl-C, wherever it comes.
+            self._flow.release(permits)
+            raise
 
     def close(self, timeout: float | None = None) -> None:
         """Stops taking batches, waits for those that are out (hedging goes on) and closes the connections.

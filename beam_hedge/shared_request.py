@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from beam_hedge.errors import PublishError
+    from beam_hedge.flow_control import Permits
     from beam_hedge.tracing import PublishTrace
 
 # What google-cloud-pubsub batches by default: beyond that, a request of one's own costs hardly more.
@@ -40,6 +41,7 @@ class Accepted:
     Attributes:
         future: Where its outcome goes.
         batch: The batch.
+        permits: What it holds of flow control.
         trace: What watches it, if anything.
         may_share: Whether it may share a request with batches of other threads.
         at: When it was accepted, in monotonic seconds. Default: now.
@@ -49,6 +51,7 @@ class Accepted:
 
     future: concurrent.futures.Future[PublishOutcome]
     batch: Batch
+    permits: Permits
     trace: PublishTrace | None = None
     may_share: bool = False
     at: float = dataclasses.field(default_factory=time.monotonic)
@@ -99,12 +102,15 @@ class Group:
         self._messages, self._bytes = messages, size
         return True
 
-    def join(self) -> Batch:
-        """Makes one batch of all."""
-        if len(self.members) == 1:
-            return self.members[0].batch
-        # Encoded messages can be strung together: repeated fields add up, and of the topics the last counts.
-        return Batch(self._topic, b"".join([each.batch.request for each in self.members]), self._messages)
+
+def join(members: Sequence[Accepted]) -> Batch:
+    """Makes one batch of several for the same topic."""
+    batches = [each.batch for each in members]
+    if len(batches) == 1:
+        return batches[0]
+    # Encoded messages can be strung together: repeated fields add up, and of the topics the last counts.
+    request = b"".join([batch.request for batch in batches])
+    return Batch(batches[0].topic, request, sum(batch.messages for batch in batches))
 
 
 def share_out(

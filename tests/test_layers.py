@@ -41,6 +41,8 @@ LAYERS = [
     "outcome_log",
     "tracing",
     "shared_request",
+    "callers",
+    "request",
     "dispatcher",
     "publisher_config",
     "publisher",

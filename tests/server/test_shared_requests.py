@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
-from beam_hedge import HedgingPublisher, HedgingSettings, PublishError, PublishOutcome, WriteToPubSubHedged
+from beam_hedge import HedgingPublisher, HedgingSettings, PublishError, PublishOutcome
 from beam_hedge.testing import NEVER, Reply
-from tests.beam.pipelines import close_publishers
 from tests.server.serving import PATIENCE, TOPIC, UNHURRIED, all_ended, eventually, serving
 
 if TYPE_CHECKING:
@@ -197,40 +196,3 @@ def test_what_is_cancelled_while_it_waits_is_never_sent() -> None:
         assert wait([future], PATIENCE).done
         eventually(lambda: publisher._flow.batches == 0)
         assert [message.data for message in server.messages(TOPIC)] == [b"warm"]
-
-
-def test_bundles_of_one_message_count_what_the_service_saw() -> None:
-    """Sixteen streaming threads share requests, and the counts of their DoFns add up to the server's."""
-    threads, bundles = 16, 20
-    transform = WriteToPubSubHedged(TOPIC, UNHURRIED)
-    together = threading.Barrier(threads)
-    with serving() as server, ThreadPoolExecutor(threads) as pool:
-
-        def run(number: int) -> int:
-            fn = transform._write_fn()
-            fn.setup()
-            together.wait(PATIENCE)
-            attempts = 0
-            add = fn._metrics.add
-
-            def count(result: Any) -> None:
-                nonlocal attempts
-                attempts += 0 if result.shared else result.attempts
-                add(result)
-
-            fn._metrics.add = count  # type: ignore[method-assign]
-            for bundle in range(bundles):
-                fn.start_bundle()
-                fn.process(b"%d-%d" % (number, bundle))
-                fn.finish_bundle()
-            fn.teardown()
-            return attempts
-
-        try:
-            attempts = sum(pool.map(run, range(threads)))
-        finally:
-            # The leased publisher would linger, and be found by tests that look for what is left behind.
-            close_publishers()
-        assert attempts == server.ledger().requests <= threads * bundles
-        stored = [message.data for message in server.messages(TOPIC)]
-    assert sorted(stored) == sorted(b"%d-%d" % (n, bundle) for n in range(threads) for bundle in range(bundles))

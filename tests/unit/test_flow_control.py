@@ -20,8 +20,8 @@ REFUSED = {BLOCK: WrongThreadError, ERROR: FlowControlLimitError}
 def test_what_fits_is_admitted_at_once(behaviour: LimitExceededBehavior) -> None:
     """Both limits can be used up to their last message and byte."""
     flow = controller(10, 1000, behaviour)
-    flow.acquire(4, 600, may_wait=False)
-    flow.acquire(6, 400, may_wait=False)
+    flow.take(4, 600, may_wait=False)
+    flow.take(6, 400, may_wait=False)
     assert flow.batches == 2
     assert repr(flow) == "<FlowController 2 batches, 10 messages, 1000 B out>"
 
@@ -30,18 +30,18 @@ def test_what_fits_is_admitted_at_once(behaviour: LimitExceededBehavior) -> None
 def test_error_refuses_what_does_not_fit_and_takes_no_permits_for_it(messages: int, size: int) -> None:
     """A user who asked for an error gets one that tells what is out and what the limits are."""
     flow = controller(10, 1000, ERROR)
-    flow.acquire(6, 600)
+    flow.take(6, 600)
     with pytest.raises(FlowControlLimitError, match=rf"{messages} more \({size} B\).*10 messages or 1000 B"):
-        flow.acquire(messages, size)
-    flow.release(6, 600)
-    flow.acquire(6, 600)
+        flow.take(messages, size)
+    flow.give(6, 600)
+    flow.take(6, 600)
 
 
 def test_ignore_admits_everything() -> None:
     """A user who wants no limit gets none."""
     flow = controller(1, 1, IGNORE)
     for _ in range(50):
-        flow.acquire(10, 10_000)
+        flow.take(10, 10_000)
     assert flow.batches == 50
 
 
@@ -52,50 +52,50 @@ def test_a_batch_over_a_whole_limit_goes_alone(
 ) -> None:
     """A batch that is larger than the limits is published, when nothing else is out."""
     flow = controller(10, 1000, behaviour)
-    flow.acquire(messages, size, may_wait=False)
+    flow.take(messages, size, may_wait=False)
     with pytest.raises(REFUSED[behaviour]):
-        flow.acquire(1, 1, may_wait=False)
-    flow.release(messages, size)
-    flow.acquire(1, 1, may_wait=False)
+        flow.take(1, 1, may_wait=False)
+    flow.give(messages, size)
+    flow.take(1, 1, may_wait=False)
     with pytest.raises(REFUSED[behaviour]):
-        flow.acquire(messages, size, may_wait=False)
+        flow.take(messages, size, may_wait=False)
 
 
 @pytest.mark.parametrize("behaviour", [BLOCK, ERROR])
 def test_a_thread_that_must_not_wait_gets_an_error(behaviour: LimitExceededBehavior) -> None:
     """The engine's own thread never waits for permits that only it can give back, and is told why."""
     flow = controller(10, 1000, behaviour)
-    flow.acquire(10, 1)
+    flow.take(10, 1)
     with pytest.raises(REFUSED[behaviour], match=r"10 messages \(1 B\) are out; 1 more \(1 B\)"):
-        flow.acquire(1, 1, may_wait=False)
-    flow.release(10, 1)
-    flow.acquire(1, 1, may_wait=False)
+        flow.take(1, 1, may_wait=False)
+    flow.give(10, 1)
+    flow.take(1, 1, may_wait=False)
 
 
 @pytest.mark.parametrize("behaviour", list(LimitExceededBehavior))
 def test_after_close_nobody_is_admitted(behaviour: LimitExceededBehavior) -> None:
     """A closed publisher takes no batch, whatever its flow control, and gives back what was out."""
     flow = controller(10, 1000, behaviour)
-    flow.acquire(1, 1)
+    flow.take(1, 1)
     flow.close(PublisherClosedError)
     with pytest.raises(PublisherClosedError):
-        flow.acquire(1, 1)
+        flow.take(1, 1)
     assert not flow.wait_idle(0)
-    flow.release(1, 1)
+    flow.give(1, 1)
     assert flow.wait_idle(None)
 
 
 def test_abandoned_permits_are_forgotten() -> None:
     """When the engine has died, nobody waits for batches that nobody will end; a late end is harmless."""
     flow = controller()
-    flow.acquire(3, 30)
-    flow.acquire(4, 40)
+    flow.take(3, 30)
+    flow.take(4, 40)
     flow.close(EngineDiedError, abandon=True)
     assert flow.wait_idle(None)
-    flow.release(3, 30)
+    flow.give(3, 30)
     assert repr(flow) == "<FlowController 0 batches, 0 messages, 0 B out>"
     with pytest.raises(EngineDiedError):
-        flow.acquire(1, 1)
+        flow.take(1, 1)
 
 
 def test_the_reason_of_the_last_close_is_the_one_that_callers_get() -> None:
@@ -104,7 +104,7 @@ def test_the_reason_of_the_last_close_is_the_one_that_callers_get() -> None:
     flow.close(PublisherClosedError)
     flow.close(EngineDiedError, abandon=True)
     with pytest.raises(EngineDiedError):
-        flow.acquire(1, 1)
+        flow.take(1, 1)
 
 
 def test_an_idle_controller_is_idle_at_once() -> None:
@@ -112,10 +112,10 @@ def test_an_idle_controller_is_idle_at_once() -> None:
     flow = controller()
     assert flow.wait_idle(0)
     assert flow.wait_idle(None)
-    flow.acquire(1, 1)
+    flow.take(1, 1)
     assert not flow.wait_idle(0)
     assert not flow.wait_idle(-1)
-    flow.release(1, 1)
+    flow.give(1, 1)
     assert flow.wait_idle(0)
 
 
@@ -132,12 +132,12 @@ def test_what_is_out_is_within_the_limits_or_one_batch(
     for step in steps:
         if step is None:
             if out:
-                flow.release(*out.pop(0))
+                flow.give(*out.pop(0))
             continue
         totals = [sum(column) for column in zip(*out, step, strict=True)]
         fits = not out or (totals[0] <= 10 and totals[1] <= 1000)
         try:
-            flow.acquire(*step, may_wait=False)
+            flow.take(*step, may_wait=False)
         except REFUSED[behaviour]:
             assert not fits
         else:
@@ -145,5 +145,5 @@ def test_what_is_out_is_within_the_limits_or_one_batch(
             out.append(step)
         assert flow.batches == len(out)
     for batch in out:
-        flow.release(*batch)
+        flow.give(*batch)
     assert repr(flow) == "<FlowController 0 batches, 0 messages, 0 B out>"

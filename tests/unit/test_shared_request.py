@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from beam_hedge import PublishError, PublishOutcome
 from beam_hedge.batch import Batch, seal
-from beam_hedge.shared_request import MAX_BYTES, MAX_MESSAGES, Accepted, Group, share_out, with_earlier
+from beam_hedge.flow_control import Permits
+from beam_hedge.shared_request import MAX_BYTES, MAX_MESSAGES, Accepted, Group, join, share_out, with_earlier
 
 TOPIC = "projects/p-test/topics/out"
 COUNTS: dict[str, Any] = {
@@ -33,7 +34,8 @@ def accepted(
 ) -> Accepted:
     """Makes a batch of a thread."""
     batch = seal(topic, [b"%d" % thread] * messages)
-    return Accepted(concurrent.futures.Future(), batch, None, may_share, at, 0, thread)
+    permits = Permits(messages, len(batch.request))
+    return Accepted(concurrent.futures.Future(), batch, permits, None, may_share, at, 0, thread)
 
 
 def group_of(*members: Accepted) -> Group:
@@ -46,7 +48,7 @@ def group_of(*members: Accepted) -> Group:
 
 def outcome(group: Group) -> PublishOutcome:
     """Makes the outcome of a request."""
-    batch = group.join()
+    batch = join(group.members)
     ids = tuple(map(str, range(batch.messages)))
     return PublishOutcome(
         TOPIC,
@@ -66,7 +68,7 @@ def error(status: grpc.StatusCode = grpc.StatusCode.INVALID_ARGUMENT) -> Publish
 
 def test_threads_that_wait_for_each_batch_share() -> None:
     """Small bundles that are found waiting together cost one request."""
-    batch = group_of(accepted(1), accepted(2), accepted(3, 2)).join()
+    batch = join(group_of(accepted(1), accepted(2), accepted(3, 2)).members)
     assert batch.messages == 4
     parsed = PublishRequest.pb().FromString(batch.request)
     assert parsed.topic == TOPIC
@@ -108,7 +110,9 @@ def test_a_batch_that_must_be_alone_takes_no_company() -> None:
 
 def test_a_shared_request_has_a_megabyte_at_most() -> None:
     """Sharing makes no request larger than batching by default does."""
-    large = Accepted(concurrent.futures.Future(), Batch(TOPIC, b"x" * (MAX_BYTES - 10), 1), may_share=True)
+    size = MAX_BYTES - 10
+    batch = Batch(TOPIC, b"x" * size, 1)
+    large = Accepted(concurrent.futures.Future(), batch, Permits(1, size), may_share=True)
     assert not Group(large).add(accepted(2), {large.thread: 0, 2: 0})
 
 

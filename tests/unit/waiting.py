@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.cloud.pubsub_v1.types import LimitExceededBehavior, PublishFlowControl
 
-from beam_hedge.flow_control import FlowController
+from beam_hedge.flow_control import FlowController, Permits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,11 +17,35 @@ if TYPE_CHECKING:
 SECONDS = 20
 
 
+class Flow(FlowController):
+    """Flow control whose batches the tests name by their sizes."""
+
+    def __init__(self, settings: PublishFlowControl) -> None:
+        super().__init__(settings)
+        self._taken: list[Permits] = []
+
+    def take(self, messages: int, size: int, *, may_wait: bool = True) -> None:
+        """Acquires permits as `publish()` does, which gives up what an interrupt leaves it with."""
+        permits = Permits(messages, size)
+        try:
+            self.acquire(permits, may_wait=may_wait)
+            self._taken.append(permits)
+        except BaseException:
+            self.release(permits)
+            raise
+
+    def give(self, messages: int, size: int) -> None:
+        """Gives back the permits of a batch of this size."""
+        taken = next(each for each in self._taken if (each.messages, each.size) == (messages, size))
+        self._taken.remove(taken)
+        self.release(taken)
+
+
 def controller(
     messages: int = 10, size: int = 1000, behaviour: LimitExceededBehavior = LimitExceededBehavior.BLOCK
-) -> FlowController:
+) -> Flow:
     """Makes a controller with small limits."""
-    return FlowController(PublishFlowControl(messages, size, behaviour))
+    return Flow(PublishFlowControl(messages, size, behaviour))
 
 
 class WatchedQueue(deque[Any]):
@@ -90,14 +114,14 @@ class _Interrupted:
 class Line:
     """Callers that wait for permits one behind the other."""
 
-    def __init__(self, flow: FlowController) -> None:
+    def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._queue = WatchedQueue(flow)
         self.callers: list[Caller] = []
 
     def join(self, messages: int, size: int = 1) -> Caller:
         """Adds one that asks for so much; returns when it waits."""
-        caller = Caller(lambda: self._flow.acquire(messages, size))
+        caller = Caller(lambda: self._flow.take(messages, size))
         self.callers.append(caller)
         assert self._queue.joined.acquire(timeout=SECONDS)
         return caller
@@ -111,7 +135,7 @@ class Line:
 
         self._queue.on_join = on_join
         with pytest.raises(KeyboardInterrupt):
-            self._flow.acquire(messages, 1)
+            self._flow.take(messages, 1)
 
     @property
     def waiting(self) -> list[int]:
