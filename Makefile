@@ -20,7 +20,7 @@ unexport PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test lint types docs format demo bench bench-full clean
+.PHONY: help test lint types docs format coverage audit demo bench bench-full clean
 
 help:  ## Show these lines
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*## */: /' | while IFS= read -r line; do echo "make $$line"; done
@@ -28,9 +28,10 @@ help:  ## Show these lines
 test: lint types docs  ## Check format, lint, types and documentation, then run all tests
 	$(PY) -m pytest -n 2
 
-lint: $(VENV)/dev.stamp  ## Check format and lint
+lint: $(VENV)/dev.stamp  ## Check format and lint, and look for what is unsafe
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
+	$(PY) -m bandit -q -r beam_hedge pipelines -c pyproject.toml
 
 types: $(VENV)/dev.stamp  ## Check types
 	$(PY) -m mypy
@@ -41,6 +42,12 @@ docs: $(VENV)/dev.stamp  ## Build the API reference into build/docs; a warning i
 format: $(VENV)/dev.stamp  ## Rewrite files in the project's format, and mend what can be mended
 	$(PY) -m ruff check --fix-only .
 	$(PY) -m ruff format .
+
+coverage: $(VENV)/dev.stamp  ## Run all tests and show which lines and branches none of them reaches
+	$(PY) -m pytest -n 2 --cov=beam_hedge --cov-branch --cov-report=term-missing:skip-covered
+
+audit: $(VENV)/dev.stamp $(VENV)/audit.stamp  ## Look up all that is installed in an advisory database, over the network
+	$(PY) tools/audit.py
 
 demo: $(VENV)/demo.stamp  ## Publish real data with and without hedging, print a table, save a picture
 	$(PY) -m demo

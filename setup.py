@@ -49,6 +49,8 @@ TEST = [
     # Settings must survive every pickler that a pipeline may name; Beam uses a cloudpickle of its own.
     "apache-beam[dill,yaml]>=2.69",
     "cloudpickle>=3.0",
+    # Certificates for servers that speak TLS.
+    "cryptography>=41.0.5",
     # What the flex templates' files are checked with.
     "google-cloud-build>=3.31",
     "google-cloud-monitoring>=2.28",
@@ -73,15 +75,21 @@ DOCS = [
 ]
 
 DEV = [
-    # A minor release of either brings new rules: it is taken on purpose, not on the day it comes out.
+    # A minor release of these brings new rules: it is taken on purpose, not on the day it comes out.
+    "bandit==1.9.*",
     "mypy==2.4.*",
     "ruff==0.17.*",
+    "pytest-cov>=5",
     "types-grpcio>=1.0",
     "types-protobuf>=6.30",
     "types-pyyaml>=6.0",
     "types-setuptools>=77",
     *DOCS,
     *TEST,
+]
+
+AUDIT = [
+    "pip-audit>=2.10",
 ]
 
 setup(
@@ -119,6 +127,7 @@ setup(
         "templates": TEMPLATES,
         "test": TEST,
         "dev": DEV,
+        "audit": AUDIT,
     },
     # mypy reads py.typed packages from files, not from inside a zip.
     zip_safe=False,
