@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
-import weakref
+import sys
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,7 @@ class Bundle:
         on_published: Callable[[PublishOutcome, Sequence[Any]], None] | None = None,
         on_refused: Callable[[PublishError, Sequence[Any]], None] | None = None,
     ) -> None:
+        self._pending: deque[tuple[_Future, Sequence[Any]]] = deque()
         self._publisher = publisher
         self._metrics = metrics
         self._on_published = on_published
@@ -50,9 +51,16 @@ class Bundle:
         self._is_empty = True
         self._may_share = False
         metrics.start_bundle()
-        self._pending: deque[tuple[_Future, Sequence[Any]]] = deque()
-        self.cancel = weakref.finalize(self, _cancel, self._pending)
-        self.cancel.atexit = False
+
+    def __del__(self) -> None:
+        # At the interpreter's end the engine's thread stands still, and takes what is out with it.
+        if not sys.is_finalizing():
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Cancels all that is out."""
+        for future, _elements in self._pending:
+            future.cancel()
 
     def ends(self) -> None:
         """Notes that all elements are there: batches that come now may share a request with other bundles'.
@@ -135,8 +143,3 @@ class Bundle:
 def _has_failed(pending: tuple[_Future, Sequence[Any]]) -> bool:
     future = pending[0]
     return future.done() and future.exception() is not None
-
-
-def _cancel(pending: deque[tuple[_Future, Sequence[Any]]]) -> None:
-    for future, _elements in pending:
-        future.cancel()

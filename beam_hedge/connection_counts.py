@@ -19,7 +19,10 @@ class ConnectionCounts:
         self._taken = (0, 0)
 
     def take(self) -> dict[str, int]:
-        """Returns, by the names of their Beam counters, what nobody has taken yet."""
+        """Returns, by the names of their Beam counters, what nobody has taken yet; empty if that is nothing."""
+        # Each bundle asks, and hardly ever is there anything: what comes in this moment is for the next one.
+        if (self.suspected, self.replaced) == self._taken:
+            return {}
         with self._lock:
             now, before = (self.suspected, self.replaced), self._taken
             self._taken = now

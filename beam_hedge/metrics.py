@@ -7,9 +7,9 @@ and counted there.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from apache_beam.internal.metrics.metric import ServiceCallMetric
+from apache_beam.internal.metrics.metric import Metrics as InternalMetrics
 from apache_beam.metrics import Metrics, monitoring_infos
 from apache_beam.metrics.metric import Lineage
 
@@ -64,11 +64,18 @@ class SinkMetrics:
         )
         self._tokens = Metrics.gauge(NAMESPACE, GAUGE)
         self._sums: Counter[str] = Counter()
+        # By topic and status. Beam's ServiceCallMetric makes a counter anew for each call, which costs as much
+        # as all else that is counted of a small bundle.
+        self._calls: Counter[tuple[str, str]] = Counter()
+        self._call_counters: dict[tuple[str, str], Any] = {}
         self._reported = False
-        self._topics: dict[str, ServiceCallMetric] = {}
+        self._topics: set[str] = set()
 
     def start_bundle(self) -> None:
-        """Forgets what a failed bundle left: its elements come again and are counted then."""
+        """Forgets what a failed bundle left: its elements come again and are counted then.
+
+        Calls that were made stay counted.
+        """
         self._sums.clear()
 
     def add_topic(self, topic: str) -> None:
@@ -79,13 +86,7 @@ class SinkMetrics:
         # Beam does not escape the parts of a name.
         parts = (Lineage.wrap_segment(part) for part in (project, topic_id))
         Lineage.sinks().add("pubsub", *parts, subtype="topic")
-        labels = {
-            monitoring_infos.SERVICE_LABEL: "PubSub",
-            monitoring_infos.METHOD_LABEL: "google.pubsub.v1.Publisher.Publish",
-            monitoring_infos.RESOURCE_LABEL: f"//pubsub.googleapis.com/{topic}",
-            monitoring_infos.PTRANSFORM_LABEL: "",
-        }
-        self._topics[topic] = ServiceCallMetric(monitoring_infos.API_REQUEST_COUNT_URN, labels)
+        self._topics.add(topic)
         if self._by_topic and len(self._topics) <= MAX_COUNTED_TOPICS:
             for name in COUNTERS_BY_TOPIC:
                 by_topic = f"{name}:{topic_id}"
@@ -93,25 +94,13 @@ class SinkMetrics:
 
     def add(self, result: PublishOutcome | PublishError) -> None:
         """Counts one batch's outcome or error."""
-        published = isinstance(result, PublishOutcome)
-        counts = {
-            "messages_published": result.messages if published else 0,
-            "bytes_published": result.request_bytes if published else 0,
-            "batches_published": int(published),
-            "batches_failed": int(not published),
-            "publish_attempts": 0 if result.shared else result.attempts,
-            "retries": result.retries,
-            "hedges_sent": result.hedges,
-            "hedges_won": int(isinstance(result, PublishOutcome) and result.winner > 0),
-            "hedges_failed": result.hedges_failed,
-            "hedges_throttled": result.hedges_throttled,
-            "attempts_cancelled": result.attempts_cancelled,
-        }
+        counts = _counts(result)
         for name, amount in counts.items():
             self._sums[name] += amount
         if self._by_topic:
             _project, topic_id = parse_topic(result.topic)
-            self._sums.update({f"{name}:{topic_id}": counts[name] for name in COUNTERS_BY_TOPIC})
+            for name in COUNTERS_BY_TOPIC:
+                self._sums[f"{name}:{topic_id}"] += counts.get(name, 0)
         if isinstance(result, PublishOutcome):
             # Beam keeps whole numbers: a distribution cuts off fractions.
             self._latency.update(round(result.latency * 1000))
@@ -122,13 +111,12 @@ class SinkMetrics:
         self._bytes.update(result.request_bytes)
 
     def _count_calls(self, result: PublishOutcome | PublishError) -> None:
-        calls = self._topics[result.topic]
         if isinstance(result, PublishOutcome):
-            calls.call("ok")
+            self._calls[result.topic, "ok"] += 1
         for status in result.refusals:
-            calls.call(status.name)
-        for _ in range(result.attempts_cancelled):
-            calls.call("cancelled")
+            self._calls[result.topic, status.name.lower()] += 1
+        if result.attempts_cancelled:
+            self._calls[result.topic, "cancelled"] += result.attempts_cancelled
 
     def add_failed_messages(self, messages: int) -> None:
         """Counts messages that were given up: with their bundle, or as dead letters."""
@@ -136,12 +124,56 @@ class SinkMetrics:
 
     def report(self, milli_tokens: int, connection_counts: Mapping[str, int]) -> None:
         """Gives Beam the sums of this bundle, the tokens that are left, and what happened to connections."""
-        self._sums.update(connection_counts)
-        for name, counter in self._counters.items():
-            amount = self._sums[name]
+        if connection_counts:
+            self._sums.update(connection_counts)
+        if not self._reported:
             # Once even if it is 0: an alert on a counter needs the counter to be there.
-            if amount or not self._reported:
+            self._sums.update(dict.fromkeys(self._counters, 0))
+        for name, amount in self._sums.items():
+            # Topics that are too many have no counter.
+            counter = self._counters.get(name) if amount or not self._reported else None
+            if counter is not None:
                 counter.inc(amount)
         self._reported = True
         self._sums.clear()
+        for key, calls in self._calls.items():
+            self._call_counter(key).inc(calls)
+        self._calls.clear()
         self._tokens.set(milli_tokens)
+
+    def _call_counter(self, key: tuple[str, str]) -> Any:
+        if key not in self._call_counters:
+            topic, status = key
+            labels = {
+                monitoring_infos.SERVICE_LABEL: "PubSub",
+                monitoring_infos.METHOD_LABEL: "google.pubsub.v1.Publisher.Publish",
+                monitoring_infos.RESOURCE_LABEL: f"//pubsub.googleapis.com/{topic}",
+                monitoring_infos.PTRANSFORM_LABEL: "",
+                monitoring_infos.STATUS_LABEL: status,
+            }
+            self._call_counters[key] = InternalMetrics.counter(
+                monitoring_infos.API_REQUEST_COUNT_URN, labels=labels, process_wide=True
+            )
+        return self._call_counters[key]
+
+
+def _counts(result: PublishOutcome | PublishError) -> dict[str, int]:
+    """Returns what one batch adds to counters; what is not there is 0."""
+    if isinstance(result, PublishOutcome):
+        counts = {
+            "messages_published": result.messages,
+            "bytes_published": result.request_bytes,
+            "batches_published": 1,
+        }
+    else:
+        counts = {"batches_failed": 1}
+    if not result.shared:
+        counts["publish_attempts"] = result.attempts
+    if result.attempts > 1 or result.hedges_throttled:
+        counts["retries"] = result.retries
+        counts["hedges_sent"] = result.hedges
+        counts["hedges_won"] = int(isinstance(result, PublishOutcome) and result.winner > 0)
+        counts["hedges_failed"] = result.hedges_failed
+        counts["hedges_throttled"] = result.hedges_throttled
+        counts["attempts_cancelled"] = result.attempts_cancelled
+    return counts

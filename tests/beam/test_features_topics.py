@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
 import pytest
-from apache_beam.internal.metrics.metric import ServiceCallMetric
 from apache_beam.metrics.metric import Lineage
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.options.value_provider import RuntimeValueProvider, StaticValueProvider
@@ -141,17 +139,3 @@ def test_display_data_shows_what_is_done_to_messages() -> None:
     assert {"id_label": "id", "timestamp_attribute": "ts", "dead_letter": True}.items() <= shown.items()
     assert shown["with_attributes"] is True
     assert "option: topic" in shown["topic"]
-
-
-def test_requests_are_counted_by_topic_and_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The runner gets Beam's standard count of API requests, as from Beam's other Google IOs."""
-    calls: Counter[tuple[str, str]] = Counter()
-
-    def call(metric: Any, status: str) -> None:
-        calls[metric.base_labels["RESOURCE"], status] += 1
-
-    monkeypatch.setattr(ServiceCallMetric, "call", call)
-    with serving() as server:
-        run_pipeline([b"x"], WriteToPubSubHedged(TOPIC, UNHURRIED, batch_settings=batches_of(1000)))
-        assert server.ledger().requests == 1
-    assert calls == {(f"//pubsub.googleapis.com/{TOPIC}", "ok"): 1}
