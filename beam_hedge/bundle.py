@@ -111,11 +111,14 @@ class Bundle:
             PublishError: A batch has failed; the others are cancelled or published.
             EngineDiedError: The engine's thread ended.
         """
-        futures = [future for future, _elements in self._pending]
-        if len(futures) > 1:
+        # A copy: dealing with a refusal publishes.
+        pending = [*self._pending]
+        if len(pending) > 1:
+            futures = [future for future, _elements in pending]
             concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
-        # A failed one first: those that are still out may be far from done.
-        for future, elements in sorted(self._pending, key=_has_failed, reverse=True):
+            # A failed one first: those that are still out may be far from done.
+            pending.sort(key=_has_failed, reverse=True)
+        for future, elements in pending:
             self._settle(future, elements)
         self._pending.clear()
         self._report()

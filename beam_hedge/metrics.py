@@ -6,7 +6,7 @@ and counted there.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from apache_beam.internal.metrics.metric import Metrics as InternalMetrics
@@ -63,10 +63,10 @@ class SinkMetrics:
             Metrics.distribution(NAMESPACE, name) for name in DISTRIBUTIONS
         )
         self._tokens = Metrics.gauge(NAMESPACE, GAUGE)
-        self._sums: Counter[str] = Counter()
+        self._sums: defaultdict[str, int] = defaultdict(int)
         # By topic and status. Beam's ServiceCallMetric makes a counter anew for each call, which costs as much
         # as all else that is counted of a small bundle.
-        self._calls: Counter[tuple[str, str]] = Counter()
+        self._calls: defaultdict[tuple[str, str], int] = defaultdict(int)
         self._call_counters: dict[tuple[str, str], Any] = {}
         self._reported = False
         self._topics: set[str] = set()
@@ -124,11 +124,12 @@ class SinkMetrics:
 
     def report(self, milli_tokens: int, connection_counts: Mapping[str, int]) -> None:
         """Gives Beam the sums of this bundle, the tokens that are left, and what happened to connections."""
-        if connection_counts:
-            self._sums.update(connection_counts)
+        for name, amount in connection_counts.items():
+            self._sums[name] += amount
         if not self._reported:
             # Once even if it is 0: an alert on a counter needs the counter to be there.
-            self._sums.update(dict.fromkeys(self._counters, 0))
+            for name in self._counters:
+                self._sums[name] += 0
         for name, amount in self._sums.items():
             # Topics that are too many have no counter.
             counter = self._counters.get(name) if amount or not self._reported else None
