@@ -6,7 +6,9 @@ import datetime as dt
 import math
 from typing import Any
 
+import apache_beam as beam
 import pytest
+from apache_beam.transforms.error_handling import ErrorHandler
 from google.cloud.pubsub_v1.types import BatchSettings, LimitExceededBehavior, PublishFlowControl
 
 from beam_hedge import HedgingSettings, InvalidSettingError, RetrySettings, WriteToPubSubHedged
@@ -106,3 +108,11 @@ ALLOWED: list[dict[str, Any]] = [
 def test_the_edges_of_the_limits_are_allowed(arguments: dict[str, Any]) -> None:
     """What the documentation allows is accepted, the edges included."""
     WriteToPubSubHedged(**{"topic": TOPIC, **arguments})
+
+
+def test_refused_messages_have_one_way_to_go() -> None:
+    """Who asks for dead letters in two ways is told so, instead of finding one of them empty."""
+    with pytest.raises(InvalidSettingError, match="dead_letter must be the only way"):
+        WriteToPubSubHedged(TOPIC, dead_letter=True, error_handling={"output": "failed"})
+    with pytest.raises(InvalidSettingError, match="the only way"):
+        WriteToPubSubHedged(TOPIC, dead_letter=True).with_error_handler(ErrorHandler(beam.Map(print)))

@@ -182,3 +182,14 @@ def test_a_time_out_ends_the_bundle_and_its_requests() -> None:
             run_bundle(write_fn, [b"1", b"2", b"3"])
         server.wait_for(lambda ledger: not ledger.open, timeout=PATIENCE)
         write_fn.teardown()
+
+
+def test_bytes_where_messages_are_expected_are_refused_with_the_reason() -> None:
+    """A source whose types Beam does not know is told what with_attributes=True takes."""
+    with serving() as server:
+        write_fn = make_fn(UNHURRIED, with_attributes=True)
+        write_fn.setup()
+        with pytest.raises(InvalidMessageError, match=r"with_attributes=True takes .*PubsubMessage, got bytes"):
+            run_bundle(write_fn, [b"x"])
+        write_fn.teardown()
+        assert server.ledger().requests == 0

@@ -225,12 +225,22 @@ def test_wrong_and_unsupported_subscriptions_are_refused(
         official.create_subscription(request=fields, retry=None)
 
 
+def stream(client: Any, **first: Any) -> None:
+    """Opens a stream with the given first request, and waits for what it brings."""
+    request = {"subscription": NAME, "stream_ack_deadline_seconds": 10, **first}
+    next(iter(client.streaming_pull(requests=iter([types.StreamingPullRequest(**request)]), timeout=20)))
+
+
 @pytest.mark.parametrize(
     "call",
     [
         lambda client: client.pull(subscription=NAME, max_messages=0),
         lambda client: client.modify_ack_deadline(subscription=NAME, ack_ids=["1-1"], ack_deadline_seconds=601),
         lambda client: client.acknowledge(subscription=NAME, ack_ids=[]),
+        lambda client: client.list_subscriptions(request={"project": "projects/p-test", "page_size": -1}),
+        lambda client: client.list_subscriptions(request={"project": "projects/p-test", "page_token": "x"}),
+        lambda client: stream(client, stream_ack_deadline_seconds=9),
+        lambda client: stream(client, modify_deadline_ack_ids=["1-1"], modify_deadline_seconds=[]),
     ],
 )
 def test_malformed_calls_are_refused(

@@ -8,7 +8,7 @@ import threading
 import grpc
 import pytest
 
-from beam_hedge import HedgingPublisher, PublishError, RetrySettings
+from beam_hedge import HedgingPublisher, InvalidSettingError, PublishError, RetrySettings
 from beam_hedge.testing import NEVER, Reply
 from tests.server.serving import EAGER, PATIENCE, TOPIC, UNHURRIED, all_ended, by_attempt, by_number, serving
 
@@ -153,3 +153,12 @@ def test_hedges_go_on_while_the_original_waits_to_retry() -> None:
     assert (outcome.winner, outcome.retries, outcome.attempts) == (1, 0, 2)
     assert outcome.attempts_cancelled == 0
     assert len(records) == 2
+
+
+def test_a_publisher_without_a_topic_of_its_own_wants_one_with_each_call() -> None:
+    """One publisher can serve many topics, and a call that names none is refused before anything is sent."""
+    with serving() as server, HedgingPublisher(None, UNHURRIED) as publisher:
+        with pytest.raises(InvalidSettingError, match="topic must be named"):
+            publisher.publish([b"x"])
+        publisher.publish([b"x"], TOPIC).result(PATIENCE)
+        assert server.ledger().requests == 1

@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from beam_hedge import HedgingSettings
+from beam_hedge.tracing import PublishTrace
 from tests.unit.dispatching import dispatching
 
 if TYPE_CHECKING:
@@ -118,3 +119,21 @@ def test_spans_of_those_who_cancel_end_with_their_interest(spans: Spans) -> None
         assert [span.status.description for span in spans.publishes()] == ["CANCELLED"] * 2
         bench.answer(bench.calls[0])
     assert [span.status.description for span in spans.publishes()] == ["CANCELLED", "CANCELLED", None]
+
+
+@pytest.mark.usefixtures("spans")
+def test_a_span_processor_that_raises_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """A fault in a program's tracing costs a line in the log, and no caller its outcome."""
+    with dispatching(HEDGED, tracing=True) as bench:
+        bench.warm(1, 2)
+        futures = [bench.accept(1), bench.accept(2)]
+        bench.run()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(PublishTrace, "end", _raise)
+            bench.answer(bench.calls[0])
+        assert [future.result(0).message_ids for future in futures] == [("1",), ("2",)]
+    assert [record.getMessage() for record in caplog.records] == ["ending the span of a batch failed"] * 2
+
+
+def _raise(*_result: object) -> None:
+    raise RuntimeError("a fault of the program's")
