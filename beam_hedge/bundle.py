@@ -36,6 +36,9 @@ class Bundle:
             batch's elements. Default: the refusal fails the bundle.
     """
 
+    # One whose making is interrupted is deleted as well.
+    _pending: deque[tuple[_Future, Sequence[Any]]] = deque()  # noqa: RUF012 - never filled
+
     def __init__(
         self,
         publisher: HedgingPublisher,
@@ -43,7 +46,7 @@ class Bundle:
         on_published: Callable[[PublishOutcome, Sequence[Any]], None] | None = None,
         on_refused: Callable[[PublishError, Sequence[Any]], None] | None = None,
     ) -> None:
-        self._pending: deque[tuple[_Future, Sequence[Any]]] = deque()
+        self._pending = deque()
         self._publisher = publisher
         self._metrics = metrics
         self._on_published = on_published

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from beam_hedge.last_resort import log_exception
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -50,8 +52,8 @@ class Callers:
         if not result.shared:
             try:
                 self._log.note(result)
-            except Exception:  # a log handler of the program's must not stop the engine's work
-                _logger.exception("telling of a publish outcome failed")
+            except BaseException:  # noqa: BLE001 - a log handler of the program's must not stop the engine's work
+                log_exception(_logger, "telling of a publish outcome failed")
         self._end_trace(accepted, result)
 
     def release(self, permits: Iterable[Permits]) -> None:
@@ -63,5 +65,5 @@ class Callers:
         if accepted.trace is not None:
             try:
                 accepted.trace.end(result)
-            except Exception:  # nor must a span processor
-                _logger.exception("ending the span of a batch failed")
+            except BaseException:  # noqa: BLE001 - nor must a span processor
+                log_exception(_logger, "ending the span of a batch failed")

@@ -14,6 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from beam_hedge.errors import EngineDiedError, ForkedProcessError, WrongThreadError
+from beam_hedge.last_resort import handle_loop_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -43,6 +44,7 @@ class Engine:
         self.pid = os.getpid()
         self.alive = True
         self.loop = asyncio.new_event_loop()
+        self.loop.set_exception_handler(handle_loop_error)
         self._users: set[User] = set()
         self._waiters: set[_Waiter[Any]] = set()
         self._work: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()

@@ -36,9 +36,10 @@ class Lease:
     def __init__(self, registry: LeaseRegistry, shared: _Shared) -> None:
         self._registry = registry
         self._shared = shared
-        shared.holders.add(id(self))
+        # First of all: what is held must be given up, even if Ctrl-C comes next.
         self.release = weakref.finalize(self, _release, shared, id(self), registry.linger)
         self.release.atexit = False
+        shared.holders.add(id(self))
 
     @property
     def publisher(self) -> HedgingPublisher:

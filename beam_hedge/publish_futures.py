@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from beam_hedge.errors import EngineDiedError
+from beam_hedge.last_resort import log_exception
 from beam_hedge.outcome import PublishOutcome
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class PublishFutures:
                 future.set_result(result)
             else:
                 future.set_exception(result)
-        except BaseException:  # a caller's callback must not end the engine's thread, not even with SystemExit
-            _logger.exception("a callback of a publish future raised")
+        except BaseException:  # noqa: BLE001 - a caller's callback must not end the engine, not even by SystemExit
+            log_exception(_logger, "a callback of a publish future raised")
 
     def cancel_all(self) -> None:
         """Cancels all that are open."""

@@ -19,6 +19,7 @@ PIPELINES = ROOT / "pipelines"
 LAYERS = [
     "_version",
     "errors",
+    "last_resort",
     "settings",
     "topics",
     "token_bucket",
