@@ -29,6 +29,9 @@ _PUBLISH = "/google.pubsub.v1.Publisher/Publish"
 _parse_response = PublishResponse.pb().FromString
 _CLIENT_HEADER = CLIENT_INFO.to_grpc_metadata()
 _CHECK_INTERVAL = 1.0
+# gRPC looks up a name that could not be resolved after ever longer pauses, up to two minutes, which no option
+# shortens. A new channel looks at once.
+_REOPEN_AFTER = 5.0
 _NO_CONNECTION = -1
 
 
@@ -41,14 +44,24 @@ class _Channel(Connection):
         # The payload is bytes already. The generated client's own stub would encode it once more for each
         # attempt.
         self.publish: Stub = channel.unary_unary(_PUBLISH)
+        self._unreachable_since: float | None = None
 
-    def look(self, *, connect: bool) -> None:
+    def look(self, now: float, *, connect: bool) -> None:
         """Finds out whether it is ready, and has it connect if it is not and shall."""
-        self.ready = self.channel.get_state(try_to_connect=connect) is grpc.ChannelConnectivity.READY
+        state = self.channel.get_state(try_to_connect=connect)
+        self.ready = state is grpc.ChannelConnectivity.READY
+        if self.ready:
+            self._unreachable_since = None
+        elif state is grpc.ChannelConnectivity.TRANSIENT_FAILURE and self._unreachable_since is None:
+            self._unreachable_since = now
+
+    def is_unreachable(self, now: float) -> bool:
+        """Whether it has tried in vain to connect for so long that a new one should."""
+        return self._unreachable_since is not None and now - self._unreachable_since >= _REOPEN_AFTER
 
 
 class Channels:
-    """A few connections, each a TCP connection of its own, and replaced if it stays silent.
+    """A few connections, each a TCP connection of its own, and replaced if it stays silent or cannot connect.
 
     Lives on the engine's loop: made, used and closed there. The first connection opens at once, the others in
     the background with the second request or the first answer, whichever comes first: a hedge should find
@@ -74,7 +87,7 @@ class Channels:
         self._in_use = False
         self._closed = False
         self.counts = ConnectionCounts()
-        self._channels[0].look(connect=True)
+        self._channels[0].look(self._loop.time(), connect=True)
 
     @property
     def out(self) -> tuple[int, ...]:
@@ -88,7 +101,7 @@ class Channels:
         if self._closed:
             return _NO_CONNECTION, self._loop.create_task(_refuse())
         now = self._loop.time()
-        self._look()
+        self._look(now)
         self._in_use = True
         channel = choose_connection(self._channels, avoid, now=now, probe=probe, patience=self._patience)
         routing = routing_header.to_grpc_metadata((("topic", batch.topic),))
@@ -109,9 +122,11 @@ class Channels:
             channel.overdue(call, now) for channel in self._channels if channel.number == connection
         )
 
-    def _look(self) -> None:
-        for channel in self._channels:
-            channel.look(connect=self._in_use)
+    def _look(self, now: float) -> None:
+        for index, channel in enumerate(self._channels):
+            channel.look(now, connect=self._in_use)
+            if channel.is_unreachable(now):
+                self._replace(index, now)
 
     def _ended(self, channel: _Channel, task: asyncio.Task[Answer]) -> None:
         if task.cancelled():
@@ -119,9 +134,10 @@ class Channels:
         elif isinstance(answer := task.result(), Refusal) and not answer.shows_life:
             channel.ended(task, expired=answer.status is grpc.StatusCode.DEADLINE_EXCEEDED)
         else:
-            channel.answered(task, self._loop.time())
+            now = self._loop.time()
+            channel.answered(task, now)
             if not all(each.ready for each in self._channels):
-                self._look()
+                self._look(now)
         self._close_unused()
 
     def _replace_dead(self) -> None:
@@ -132,12 +148,15 @@ class Channels:
         now = self._loop.time()
         for index, channel in enumerate(self._channels):
             if channel.is_dead(now):
-                self._channels[index] = self._make()
-                self._channels[index].look(connect=True)
-                self._replaced.append(channel)
-                self.counts.replaced += 1
+                self._replace(index, now)
         self._close_unused()
         self._check = self._loop.call_later(_CHECK_INTERVAL, self._replace_dead) if any(self.out) else None
+
+    def _replace(self, index: int, now: float) -> None:
+        self._replaced.append(self._channels[index])
+        self._channels[index] = self._make()
+        self._channels[index].look(now, connect=True)
+        self.counts.replaced += 1
 
     def _close_unused(self) -> None:
         for channel in [channel for channel in self._replaced if not channel.out]:
