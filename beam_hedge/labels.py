@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from beam_hedge.errors import InvalidMessageError, InvalidSettingError
-from beam_hedge.message import check_attribute_name
+from beam_hedge.message import check_attribute_name, is_mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
@@ -44,19 +47,19 @@ class Labels:
         return self.id_label is not None or self.timestamp_attribute is not None
 
     def of(
-        self, attributes: Mapping[str, str] | None, message_id: str | None, event_time_ms: int
+        self, attributes: Mapping[str, str] | None, message_id: str | None, event_time_ms: int = 0
     ) -> dict[str, str]:
         """Returns the labels of one message.
 
         Args:
             attributes: The message's own attributes.
             message_id: The id for a message that has none of its own.
-            event_time_ms: When it happened, in milliseconds since the epoch.
+            event_time_ms: When it happened, in milliseconds since the epoch; needed for a timestamp attribute.
         """
         labels: dict[str, str] = {}
         if self.id_label is not None and message_id is not None:
             # What is no mapping, or no text, is the encoder's to refuse.
-            own = attributes.get(self.id_label, "") if isinstance(attributes, Mapping) else ""
+            own = attributes.get(self.id_label, "") if attributes and is_mapping(attributes) else ""
             if own == "":
                 labels[self.id_label] = message_id
         if self.timestamp_attribute is not None:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from beam_hedge.batch import BatchBuilder
     from beam_hedge.errors import PublishError
-    from beam_hedge.labels import Labels
     from beam_hedge.outcome import PublishOutcome
 
 # So many topics may have an open batch at once; then all are sent.
@@ -34,13 +33,12 @@ _END_OF_TIME = GlobalWindow().max_timestamp().micros
 
 
 class TrackingWriteFn(WriteFn):
-    """Publishes like `WriteFn`, with labels, topics by element, dead letters and outcomes.
+    """Publishes like `WriteFn`, with event times, topics by element, dead letters and outcomes.
 
     Each output has the timestamp and the windows of its element, an outcome those of its batch's last element.
     With outcomes, a batch ends where the elements' windows change.
 
     Args:
-        labels: Attributes that each message gets. With an id label, elements are pairs of id and element.
         topic_of: Gives an element's topic. Default: the configuration's topic.
         dead_letter: Whether refused messages are output instead of failing the bundle.
         with_outcomes: Whether outcomes are output.
@@ -53,25 +51,23 @@ class TrackingWriteFn(WriteFn):
     def __init__(
         self,
         *args: Any,
-        labels: Labels,
         topic_of: Callable[[Any], Any] | None,
         dead_letter: bool,
         with_outcomes: bool,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._labels = labels
         self._topic_of = topic_of
         self._counts_by_topic = topic_of is not None
         self._dead_letter = dead_letter
         self._with_outcomes = with_outcomes
+        # Elements of what is out stay in memory, so only for those who ask for something that is made of them.
+        self._remembers = dead_letter or with_outcomes
 
     def display_data(self) -> dict[str, Any]:
         """Shows the settings in the runner's console."""
         more = {
             "topic": self._topic_of and str(self._topic_of),
-            "id_label": self._labels.id_label,
-            "timestamp_attribute": self._labels.timestamp_attribute,
             "dead_letter": self._dead_letter,
         }
         return {**super().display_data(), **plain_items(more)}
@@ -113,7 +109,7 @@ class TrackingWriteFn(WriteFn):
     def _add(self, windowed_value: WindowedValue) -> None:
         try:
             builder = self._builder_of(windowed_value.value)
-            builder.add(self._encoded(windowed_value), windowed_value)
+            builder.add(self._encoded(windowed_value), windowed_value if self._remembers else None)
         except InvalidMessageError as error:
             if not self._dead_letter:
                 raise
@@ -150,7 +146,8 @@ class TrackingWriteFn(WriteFn):
             windowed_value.value if labels.id_label is not None else (None, windowed_value.value)
         )
         attributes = getattr(element, "attributes", None)
-        return self._encode(element, labels.of(attributes, message_id, _event_time_ms(windowed_value)))
+        event_time_ms = _event_time_ms(windowed_value) if labels.timestamp_attribute is not None else 0
+        return self._encode(element, labels.of(attributes, message_id, event_time_ms))
 
     def _published(self, outcome: PublishOutcome, elements: Sequence[WindowedValue]) -> None:
         self._outputs.append(elements[-1].with_value(outcome))

@@ -200,17 +200,19 @@ class WriteToPubSubHedged(beam.PTransform[Any, WriteResult]):
     def _write_fn(self) -> WriteFn:
         topic = self._topic if isinstance(self._topic, ValueProvider) and self._config.topic is None else None
         topic_of = self._topic if callable(self._topic) else None
-        if not (self._labels or topic_of or self._refusals_are_outputs or self._with_outcomes):
-            return WriteFn(
-                self._config, self._batch_settings, with_attributes=self._with_attributes, topic=topic
-            )
+        same: dict[str, Any] = {
+            "with_attributes": self._with_attributes,
+            "labels": self._labels,
+            "topic": topic,
+        }
+        wants_times = self._labels.timestamp_attribute is not None
+        if not (wants_times or topic_of or self._refusals_are_outputs or self._with_outcomes):
+            return WriteFn(self._config, self._batch_settings, **same)
         return TrackingWriteFn(
             self._config,
             self._batch_settings,
-            with_attributes=self._with_attributes,
-            topic=topic,
+            **same,
             topic_of=topic_of,
-            labels=self._labels,
             dead_letter=self._refusals_are_outputs,
             with_outcomes=self._with_outcomes,
         )

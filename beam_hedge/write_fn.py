@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from apache_beam.options.value_provider import ValueProvider
     from google.cloud.pubsub_v1.types import BatchSettings
 
+    from beam_hedge.labels import Labels
     from beam_hedge.lease import Lease
     from beam_hedge.publisher_config import PublisherConfig
 
@@ -40,6 +42,7 @@ class WriteFn(beam.DoFn):
         config: What publisher to lease.
         batch_settings: The most messages, bytes and seconds of a batch.
         with_attributes: Whether elements are Beam's `PubsubMessage`, or bytes and text.
+        labels: Attributes that each message gets. With an id label, elements are pairs of id and element.
         topic: What gives the topic when the pipeline runs. Default: the configuration has it.
     """
 
@@ -55,13 +58,18 @@ class WriteFn(beam.DoFn):
         batch_settings: BatchSettings,
         *,
         with_attributes: bool,
+        labels: Labels,
         topic: ValueProvider | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Beam's has no annotations
         self._config = config
         self._batch_settings = batch_settings
         self._with_attributes = with_attributes
+        self._labels = labels
         self._encode: Callable[..., bytes] = encode_pubsub_message if with_attributes else encode_data
+        self._encode_element: Callable[[Any], bytes] = (
+            self._encode if labels.id_label is None else functools.partial(_encode_pair, self._encode, labels)
+        )
         self._topic = topic
 
     def __getstate__(self) -> dict[str, Any]:
@@ -71,7 +79,12 @@ class WriteFn(beam.DoFn):
         """Shows the settings in the runner's console: Beam drops those of a composite transform on the way."""
         topic = self._config.topic or (str(self._topic) if self._topic is not None else None)
         return display_items(
-            self._config, self._batch_settings, topic=topic, with_attributes=self._with_attributes
+            self._config,
+            self._batch_settings,
+            topic=topic,
+            with_attributes=self._with_attributes,
+            id_label=self._labels.id_label,
+            timestamp_attribute=self._labels.timestamp_attribute,
         )
 
     def setup(self) -> None:
@@ -90,7 +103,7 @@ class WriteFn(beam.DoFn):
 
     def process(self, element: bytes | str | PubsubMessage) -> Any:
         try:
-            self._builder.add(self._encode(element))
+            self._builder.add(self._encode_element(element))
         except BaseException:
             self._abandon()
             raise
@@ -129,6 +142,11 @@ class WriteFn(beam.DoFn):
         bundle: Bundle | None = self.__dict__.pop("_bundle", None)
         if bundle is not None:
             bundle.cancel()
+
+
+def _encode_pair(encode: Callable[..., bytes], labels: Labels, pair: tuple[str, Any]) -> bytes:
+    message_id, element = pair
+    return encode(element, labels.of(getattr(element, "attributes", None), message_id))
 
 
 def encode_pubsub_message(element: PubsubMessage, labels: Mapping[str, str] | None = None) -> bytes:

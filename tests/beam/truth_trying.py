@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from beam_hedge import PublishError
-from tests.beam.workers import run_tracked
+from tests.beam.pipelines import run_bundle
 from tests.server.serving import PATIENCE
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Storm:
 
     def _try(self, instance: Instance, elements: Sequence[Any], draw: random.Random) -> bool:
         try:
-            run_tracked(instance.write_fn, list(elements))
+            run_bundle(instance.write_fn, elements)
         except PublishError:
             instance.failed(draw.choice(WAYS))
             return False
