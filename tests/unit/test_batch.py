@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from apache_beam.io.gcp.pubsub import PubsubMessage
 from google.cloud.pubsub_v1.types import BatchSettings
 from google.pubsub_v1.types import PublishRequest
 from hypothesis import given
@@ -196,3 +197,17 @@ def test_one_message_is_no_list_of_messages(message: bytes | str) -> None:
     """A forgotten pair of brackets does not publish each letter as a message."""
     with pytest.raises(InvalidMessageError, match="list of messages"):
         seal(TOPIC, message)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("messages", [b"one", "one", PubsubMessage(b"one", {}), 1])
+def test_one_message_instead_of_a_list_is_refused_by_its_type(messages: Any) -> None:
+    """Who forgets the brackets is told so, and no text is taken for a list of letters."""
+    with pytest.raises(InvalidMessageError, match=f"list of messages, got one {type(messages).__name__}$"):
+        seal(TOPIC, messages)
+
+
+def test_a_sealed_batch_tells_its_topic_and_its_limit() -> None:
+    """Errors and outcomes name the topic, and a batch that is too large says what would fit."""
+    assert seal(TOPIC, [b"x"]).topic == TOPIC
+    with pytest.raises(InvalidMessageError, match=r"make a request of 1\d+ B; at most 10000000 B are allowed$"):
+        seal(TOPIC, [b"x" * 6_000_000] * 2)
