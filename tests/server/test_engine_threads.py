@@ -7,7 +7,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from beam_hedge import HedgingPublisher, HedgingSettings
+from beam_hedge.engine import join_engine
 from beam_hedge.testing import NEVER, Reply
 from tests.server.serving import PATIENCE, TOPIC, UNHURRIED, by_attempt, eventually, serving
 
@@ -95,3 +98,27 @@ def _target(entry: Path) -> str:
         return str(entry.readlink())
     except FileNotFoundError:
         return ""
+
+
+def test_what_fails_on_the_engine_is_raised_where_it_was_asked_for() -> None:
+    """A publisher that cannot be made says why, to whoever makes it, and the engine goes on."""
+
+    class User:
+        def engine_died(self) -> None:
+            """Nothing waits here."""
+
+    async def fail() -> None:
+        raise OSError("no channel")
+
+    async def work() -> str:
+        return "done"
+
+    user = User()
+    engine = join_engine(user)
+    try:
+        with pytest.raises(OSError, match="no channel"):
+            engine.run(fail)
+        assert engine.run(work) == "done"
+    finally:
+        engine.leave(user)
+        engine.wait_ended()
