@@ -8,13 +8,15 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hypothesis.stateful import RuleBasedStateMachine
 
 
 EXAMPLES = 80
 
 
-def search(machine: type[RuleBasedStateMachine], seeds: range, *, explain: bool = True) -> None:
+def search(machine: type[RuleBasedStateMachine], seeds: Iterable[int], *, explain: bool = True) -> None:
     """Runs a machine until a check fails, or all examples are through.
 
     Args:
