@@ -53,14 +53,20 @@ demo: $(VENV)/demo.stamp  ## Publish real data with and without hedging, print a
 	$(PY) -m demo
 
 bench: $(VENV)/bench.stamp  ## Run the benchmarks, each once and short; pages with pictures in benchmarks/results
-	$(PY) -m benchmarks.tail_latency
-	$(PY) -m benchmarks.write_cost --messages 50000 --runs 1
+	$(PY) -m benchmarks.tail_latency --quick
+	$(PY) -m benchmarks.throughput --quick
+	$(PY) -m benchmarks.overhead --quick
+	$(PY) -m benchmarks.scaling --quick
+	$(PY) -m benchmarks.cost --quick
 	$(PY) -m benchmarks.tiny_bundles --rounds 1 --seconds 1
 	$(PY) -m benchmarks.connection_stall --quick
 
-bench-full: $(VENV)/bench.stamp  ## Run the benchmarks for figures to publish, half an hour on a quiet machine
+bench-full: $(VENV)/bench.stamp  ## Run the benchmarks for figures to publish, two and a half hours on a quiet machine
 	$(PY) -m benchmarks.tail_latency
-	$(PY) -m benchmarks.write_cost
+	$(PY) -m benchmarks.throughput
+	$(PY) -m benchmarks.overhead
+	$(PY) -m benchmarks.scaling
+	$(PY) -m benchmarks.cost
 	$(PY) -m benchmarks.dead_letters
 	$(PY) -m benchmarks.tiny_bundles
 	$(PY) -m benchmarks.connection_stall

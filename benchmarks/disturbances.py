@@ -102,14 +102,33 @@ class Disturbance:
     connection: int | None = 0
 
 
-Programme = tuple[Disturbance, ...]
+@dataclass(frozen=True)
+class Brownout:
+    """An entry of a programme that no connection is to blame for: the server itself is slow.
+
+    Attributes:
+        at: When it begins, in seconds from the start of the programme.
+        seconds: How long it lasts.
+        latency: The seconds that a request takes at least if it arrives meanwhile.
+    """
+
+    at: float
+    seconds: float
+    latency: float
+
+    def at_least(self, now: float) -> float:
+        """Returns the seconds that a request takes at least that arrives at `now`, on the programme's clock."""
+        return self.latency if self.at <= now < self.at + self.seconds else 0.0
+
+
+Programme = tuple[Disturbance | Brownout, ...]
 
 PLACES = ("first", "alternate", "random")
 
 
 def repeated(
     effect: Effect, duration: float, *, seconds: float, every: float, which: str, seed: int
-) -> Programme:
+) -> tuple[Disturbance, ...]:
     """Returns a programme that disturbs one connection again and again.
 
     Args:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.disturbances import Lane
+from benchmarks.disturbances import Brownout, Lane
 from benchmarks.http2 import Http2Connection
 from benchmarks.publish_messages import count_messages, response
 
@@ -72,6 +72,7 @@ class Books:
         self.by_connection: Counter[int] = Counter()
         self._latencies = setup.latencies
         self._requests = 0
+        self._brownout: tuple[Brownout, float] | None = None
 
     def begin(self, call: bytes, port: int) -> tuple[float, bytes]:
         """Notes a request; returns the seconds that its answer takes, and the answer."""
@@ -80,12 +81,19 @@ class Books:
         count = count_messages(call)
         self.messages += count
         self.by_connection[port] += 1
-        return self._latencies[number % len(self._latencies)], response(number, count)
+        seconds = self._latencies[number % len(self._latencies)]
+        if self._brownout is not None:
+            brownout, begin = self._brownout
+            seconds = max(seconds, brownout.at_least(self.loop.time() - begin))
+        return seconds, response(number, count)
 
     def start(self, programme: Programme) -> None:
         """Has everything in a programme begin at its time."""
-        for disturbance in programme:
-            self.loop.call_later(disturbance.at, self._disturb, disturbance)
+        for each in programme:
+            if isinstance(each, Brownout):
+                self._brownout = each, self.loop.time()
+            else:
+                self.loop.call_later(each.at, self._disturb, each)
 
     def _disturb(self, disturbance: Disturbance) -> None:
         end = self.loop.time() + disturbance.seconds
