@@ -94,13 +94,23 @@ def main() -> None:
     """Measures, and writes two reports."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 4, 16])
+    sizes = sorted({shape.size for shape in SHAPES})
+    parser.add_argument(
+        "--sizes",
+        type=int,
+        nargs="*",
+        choices=sizes,
+        default=sizes,
+        help="bytes of a message; 1,024 are always among them; default all",
+    )
     args = parse(parser, _AMOUNTS)
+    shapes = [shape for shape in SHAPES if shape.size in {USUAL.size, *args.sizes}]
     options = Options(args.runs, args.seconds, args.messages * _MEAN_SIZE, args.messages, args.threads)
     with serving(), contextlib.ExitStack() as stack:
         names = (*FLOORS, *SINKS, *PUBLISHERS)
         processes = {name: stack.enter_context(own_process()) for name in names}
         warm_up(options, processes)
-        found = {shape: measure(shape, options, processes) for shape in SHAPES}
+        found = {shape: measure(shape, options, processes) for shape in shapes}
     _report_pipelines(rows(found, Stage, BEAM), options, args)
     _report_clients(rows(found, Published, CLIENT), options, args)
 
