@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from hypothesis.stateful import RuleBasedStateMachine
 
-
+# Typed in some of hypothesis' releases and not in others.
+_run: Any = run_state_machine_as_test
 EXAMPLES = 80
 
 
@@ -35,4 +36,4 @@ def search(machine: type[RuleBasedStateMachine], seeds: Iterable[int], *, explai
     for number in seeds:
         # A class of its own: a seed is given once.
         seeded = seed(number)(type(machine.__name__, (machine,), {}))
-        run_state_machine_as_test(seeded, settings=chosen)  # type: ignore[no-untyped-call]
+        _run(seeded, settings=chosen)
