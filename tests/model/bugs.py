@@ -77,9 +77,9 @@ BUGS = (
     ),
     Bug(
         "a batch with a loser keeps its payload",
-        "attempts",
-        "        on_outcome, self._on_outcome = self._on_outcome, None\n",
-        "        on_outcome = self._on_outcome\n",
+        "request",
+        "        self._members, self._wanted = (), {}\n",
+        "        self._wanted = {}\n",
     ),
     Bug(
         "timers of finished batches pile up",
