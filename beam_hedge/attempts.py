@@ -76,13 +76,13 @@ class BatchAttempts:
         self._publish_start_time_ns = publish_start_time_ns
         # Dropped with the batch: it leads to the future, which leads back here.
         self._on_outcome: Any = on_outcome
-        self._on_ended = on_ended
+        # Dropped at the end, so that no garbage collector is needed: whoever owns these attempts is called.
+        self._on_ended: Any = on_ended
         self._trace = trace
         self.deadline = 0.0
         self._live: list[_Attempt] = []
         self._timers: dict[str, Handle] = {}
         self._failed = False
-        self._ended = False
         self._retries = 0
         self._hedges = 0
         self._hedges_failed = 0
@@ -233,9 +233,9 @@ class BatchAttempts:
     def _end(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
-        if not self._ended:
-            self._ended = True
-            self._on_ended()
+        on_ended, self._on_ended = self._on_ended, None
+        if on_ended is not None:
+            on_ended()
 
     def _set_timer(self, name: str, when: float, callback: Callable[[], object]) -> None:
         self._timers[name] = self._policy.clock.call_at(when, self._after_answers, callback)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -88,7 +89,8 @@ class BatchBuilder:
         self._max_latency = batch_settings.max_latency
         self._emit = emit
         self._clock = clock
-        self._opened = 0.0
+        # When the batch is old; one without messages has yet to begin.
+        self._due = -math.inf
         self._messages: list[bytes] = []
         self._elements: list[Any] = []
         self._bytes = len(self._topic_field)
@@ -105,18 +107,18 @@ class BatchBuilder:
         """
         now = self._clock()
         size = self._bytes + len(message)
-        if self._messages and (size > self._max_bytes or now - self._opened >= self._max_latency):
+        if size > self._max_bytes or now >= self._due:
             self.flush()
             size = self._bytes + len(message)
-        if not self._messages:
             if size > self._max_bytes:
                 check_fits(self._topic_field, message)
-            self._opened = now
-        self._messages.append(message)
+            self._due = now + self._max_latency
+        messages = self._messages
+        messages.append(message)
         if element is not None:
             self._elements.append(element)
         self._bytes = size
-        if len(self._messages) >= self._max_messages or size >= self._max_bytes:
+        if len(messages) >= self._max_messages or size >= self._max_bytes:
             self.flush()
 
     def flush(self) -> None:
@@ -127,4 +129,5 @@ class BatchBuilder:
         elements = self._elements
         self._messages, self._elements = [], []
         self._bytes = len(self._topic_field)
+        self._due = -math.inf
         self._emit(batch, elements)

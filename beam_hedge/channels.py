@@ -24,15 +24,19 @@ if TYPE_CHECKING:
     from beam_hedge.interfaces import Answer, Call, Metadata
 
     Stub = grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
+    _Call = grpc.aio.UnaryUnaryCall[bytes, bytes]
 
 _PUBLISH = "/google.pubsub.v1.Publisher/Publish"
 _parse_response = PublishResponse.pb().FromString
 _CLIENT_HEADER = CLIENT_INFO.to_grpc_metadata()
 _CHECK_INTERVAL = 1.0
+# Asking gRPC how a channel is takes 10 us; asking all of them for each request, a tenth of its cost.
+_LOOK_INTERVAL = 0.01
 # gRPC looks up a name that could not be resolved after ever longer pauses, up to two minutes, which no option
 # shortens. A new channel looks at once.
 _REOPEN_AFTER = 5.0
 _NO_CONNECTION = -1
+_CLOSED = Refusal(grpc.StatusCode.CANCELLED, "the publisher is closed", final=True)
 
 
 class _Channel(Connection):
@@ -85,6 +89,7 @@ class Channels:
         self._closing: set[asyncio.Task[None]] = set()
         self._check: asyncio.TimerHandle | None = None
         self._in_use = False
+        self._looked = -math.inf
         self._closed = False
         self.counts = ConnectionCounts()
         self._channels[0].look(self._loop.time(), connect=True)
@@ -99,21 +104,29 @@ class Channels:
     ) -> tuple[int, asyncio.Task[Answer]]:
         """Starts a publish request; see `beam_hedge.interfaces.Connections`."""
         if self._closed:
-            return _NO_CONNECTION, self._loop.create_task(_refuse())
+            return self._refuse(_CLOSED)
         now = self._loop.time()
-        self._look(now)
+        if now - self._looked >= _LOOK_INTERVAL or not self._all_ready():
+            self._look(now)
         self._in_use = True
         channel = choose_connection(self._channels, avoid, now=now, probe=probe, patience=self._patience)
         routing = routing_header.to_grpc_metadata((("topic", batch.topic),))
-        task = self._loop.create_task(
-            _call(channel.publish, batch.request, timeout, (routing, _CLIENT_HEADER, *metadata))
-        )
+        headers = (routing, _CLIENT_HEADER, *metadata)
+        try:
+            # Not in the task, which would begin it a turn of the loop later.
+            call = channel.publish(batch.request, timeout=timeout, metadata=headers)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong must end the batch, never leave it waiting
+            return self._refuse(_unexpected(error))
+        task = self._loop.create_task(_answer(call))
         channel.sent(task, now)
         # Not in the coroutine: one that is cancelled before its first step runs none of its code.
-        task.add_done_callback(functools.partial(self._ended, channel))
+        task.add_done_callback(functools.partial(self._ended, channel, call))
         if self._check is None:
             self._check = self._loop.call_later(_CHECK_INTERVAL, self._replace_dead)
         return channel.number, task
+
+    def _refuse(self, refusal: Refusal) -> tuple[int, asyncio.Task[Answer]]:
+        return _NO_CONNECTION, self._loop.create_task(_give(refusal))
 
     def overdue(self, connection: int, call: Call) -> None:
         """Notes that a call should have been answered; see `beam_hedge.interfaces.Connections`."""
@@ -122,21 +135,28 @@ class Channels:
             channel.overdue(call, now) for channel in self._channels if channel.number == connection
         )
 
+    def _all_ready(self) -> bool:
+        return all(channel.ready for channel in self._channels)
+
     def _look(self, now: float) -> None:
+        self._looked = now
         for index, channel in enumerate(self._channels):
             channel.look(now, connect=self._in_use)
             if channel.is_unreachable(now):
                 self._replace(index, now)
 
-    def _ended(self, channel: _Channel, task: asyncio.Task[Answer]) -> None:
+    def _ended(self, channel: _Channel, call: _Call, task: asyncio.Task[Answer]) -> None:
         if task.cancelled():
+            call.cancel()
             channel.ended(task, expired=False)
         elif isinstance(answer := task.result(), Refusal) and not answer.shows_life:
+            # It may have been lost with its connection: the next request finds out.
+            channel.ready = False
             channel.ended(task, expired=answer.status is grpc.StatusCode.DEADLINE_EXCEEDED)
         else:
             now = self._loop.time()
             channel.answered(task, now)
-            if not all(each.ready for each in self._channels):
+            if not self._all_ready():
                 self._look(now)
         self._close_unused()
 
@@ -188,15 +208,18 @@ class Channels:
         return f"<Channels {self._channels}>"
 
 
-async def _refuse() -> Answer:
-    return Refusal(grpc.StatusCode.CANCELLED, "the publisher is closed", final=True)
+async def _give(answer: Answer) -> Answer:
+    return answer
 
 
-async def _call(publish: Stub, request: bytes, timeout: float, metadata: Metadata) -> Answer:
+async def _answer(call: _Call) -> Answer:
     try:
-        response = await publish(request, timeout=timeout, metadata=metadata)
-        return tuple(_parse_response(response).message_ids)
+        return tuple(_parse_response(await call).message_ids)
     except grpc.aio.AioRpcError as error:
         return Refusal(error.code(), error.details() or "")
-    except Exception as error:  # noqa: BLE001 - whatever else goes wrong must end the batch, never leave it waiting
-        return Refusal(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}", final=True)
+    except Exception as error:  # noqa: BLE001 - nor an answer that nobody can read
+        return _unexpected(error)
+
+
+def _unexpected(error: Exception) -> Refusal:
+    return Refusal(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}", final=True)

@@ -137,7 +137,9 @@ class Engine:
                 callback(*args)
         finally:
             if self._work and not self._woken:
-                self._wake()
+                self._woken = True
+                # On this thread, the loop need not be woken by a byte in its pipe.
+                self.loop.call_soon(self._do_work)
 
     def _run(self) -> None:
         try:

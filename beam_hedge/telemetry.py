@@ -9,6 +9,7 @@ from google.pubsub_v1.types import PubsubClientTelemetry
 HEADER = "x-goog-pubsub-client-telemetry"
 
 _Telemetry = PubsubClientTelemetry.pb()
+_SECOND_NS = 1_000_000_000
 
 
 def telemetry_header(hedge: int, publish_start_time_ns: int | None = None) -> tuple[str, str]:
@@ -27,9 +28,12 @@ def telemetry_header(hedge: int, publish_start_time_ns: int | None = None) -> tu
         ('x-goog-pubsub-client-telemetry', 'CgIIAQ==')
     """
     telemetry = _Telemetry()
+    operation = telemetry.publish_operation
     # An original's operation is empty on the wire, yet must be there.
-    telemetry.publish_operation.SetInParent()
-    telemetry.publish_operation.hedged_attempt_count = hedge
+    operation.SetInParent()
+    operation.hedged_attempt_count = hedge
     if publish_start_time_ns is not None:
-        telemetry.publish_operation.publish_start_time.FromNanoseconds(publish_start_time_ns)
+        time = operation.publish_start_time
+        # Twice as fast as FromNanoseconds, and this is done for each attempt.
+        time.seconds, time.nanos = divmod(publish_start_time_ns, _SECOND_NS)
     return HEADER, base64.b64encode(telemetry.SerializeToString()).decode("ascii")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import weakref
@@ -58,3 +59,25 @@ def test_nothing_refers_to_a_batch_that_is_published() -> None:
         del batch
         assert future.result(PATIENCE).hedges == 0
         assert free.wait(DELAY / 2)
+
+
+def test_nothing_of_a_published_batch_waits_for_the_garbage_collector() -> None:
+    """What a request leaves is free at once: collecting it would cost as much as a third of publishing it."""
+    with serving("1:0") as server, HedgingPublisher(server.topic, SETTINGS) as publisher:
+        publisher.publish([b"first"]).result(PATIENCE)
+        gc.collect()
+        gc.disable()
+        try:
+            futures = [publisher.publish([b"x"]) for _ in range(100)]
+            for future in futures:
+                future.result(PATIENCE)
+            del future, futures
+            publisher.close()
+            gc.set_debug(gc.DEBUG_SAVEALL)
+            gc.collect()
+            kept = [each for each in gc.garbage if type(each).__module__.startswith("beam_hedge")]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+    assert len(kept) < 10, kept[:5]

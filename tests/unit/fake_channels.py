@@ -32,6 +32,7 @@ class FakeChannel:
         method: What its stub calls.
         state: What it says of itself; the test may change it.
         connects: Whether it becomes ready; False stands for a handshake that takes its time.
+        asked: How often it was asked for its state.
         asked_to_connect: How often it was told to connect while it was not ready.
         closed: How often it was closed.
     """
@@ -42,6 +43,7 @@ class FakeChannel:
         self.method = ""
         self.state = _IDLE
         self.connects = True
+        self.asked = 0
         self.asked_to_connect = 0
         self.closed = 0
 
@@ -59,6 +61,7 @@ class FakeChannel:
 
     def get_state(self, *, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
         """Says whether it is ready, and connects if it is told to: by the next time that it is asked."""
+        self.asked += 1
         state = self.state
         if try_to_connect and state is not _READY:
             self.asked_to_connect += 1

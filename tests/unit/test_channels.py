@@ -73,6 +73,21 @@ def test_whatever_else_goes_wrong_is_final(answer: Exception | bytes) -> None:
     run(test)
 
 
+def test_a_request_that_grpc_does_not_take_is_final() -> None:
+    """An error while a request is made ends the batch, too, and leaves no connection loaded."""
+
+    async def test(channels: Channels, made: list[FakeChannel]) -> None:
+        made[0].closed = 1
+        _, call = send(channels)
+        refusal = await call
+        assert isinstance(refusal, Refusal)
+        assert (refusal.status, refusal.final) == (grpc.StatusCode.INTERNAL, True)
+        assert "AssertionError: a request on a closed channel" in refusal.details
+        assert channels.out == (0, 0)
+
+    run(test)
+
+
 def test_what_is_out_is_counted_until_it_ends() -> None:
     """A connection is as loaded as it has requests out, whichever way they end."""
 
@@ -97,8 +112,8 @@ def test_what_is_out_is_counted_until_it_ends() -> None:
     run(test)
 
 
-def test_a_request_that_is_cancelled_before_it_starts_is_not_counted_for_ever() -> None:
-    """A connection does not look loaded because of requests that were never made."""
+def test_a_request_that_is_cancelled_before_it_starts_is_cancelled_and_not_counted_for_ever() -> None:
+    """Nothing goes on behind a cancelled request, and its connection does not look loaded."""
 
     async def test(channels: Channels, made: list[FakeChannel]) -> None:
         _, call = send(channels)
@@ -107,7 +122,7 @@ def test_a_request_that_is_cancelled_before_it_starts_is_not_counted_for_ever() 
         await turns()
         assert call.cancelled()
         assert "connection 0: ready, 0 out" in repr(channels)
-        assert made[0].requests == []
+        assert made[0].answers[0].cancelled()
 
     run(test)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import grpc
@@ -99,5 +100,55 @@ def test_one_refusal_by_the_server_opens_the_others_too() -> None:
         await call
         await turns()
         assert opened(made) == [True, True]
+
+    run(test)
+
+
+async def _open_both(channels: Channels, made: list[FakeChannel]) -> None:
+    for _ in range(2):
+        send(channels)
+    await turns()
+    assert opened(made) == [True, True]
+    await asyncio.sleep(1)
+
+
+def test_channels_that_are_ready_are_not_asked_for_each_request() -> None:
+    """Asking gRPC how its channels are is not a tenth of what each request of a flood costs."""
+
+    async def test(channels: Channels, made: list[FakeChannel]) -> None:
+        await _open_both(channels, made)
+        asked = made[0].asked
+        for _ in range(100):
+            send(channels)
+        assert made[0].asked == asked + 1
+
+    run(test)
+
+
+def test_a_connection_that_was_closed_quietly_is_noticed_soon() -> None:
+    """Ten milliseconds after all were ready, no request waits for a handshake that another one spares it."""
+
+    async def test(channels: Channels, made: list[FakeChannel]) -> None:
+        await _open_both(channels, made)
+        send(channels)
+        made[0].state, made[0].connects = grpc.ChannelConnectivity.IDLE, False
+        await asyncio.sleep(0.011)
+        assert {send(channels)[0] for _ in range(9)} == {1}
+
+    run(test)
+
+
+def test_a_lost_connection_is_noticed_with_the_next_request() -> None:
+    """Those that are sent after a connection was lost with requests out take another one at once."""
+
+    async def test(channels: Channels, made: list[FakeChannel]) -> None:
+        await _open_both(channels, made)
+        while send(channels)[0] != 0:
+            pass
+        await turns()
+        made[0].state, made[0].connects = grpc.ChannelConnectivity.IDLE, False
+        made[0].refuse(grpc.StatusCode.UNAVAILABLE)
+        await turns()
+        assert {send(channels)[0] for _ in range(9)} == {1}
 
     run(test)
