@@ -70,6 +70,8 @@ bench-full: $(VENV)/bench.stamp  ## Run the benchmarks for figures to publish, t
 	$(PY) -m benchmarks.dead_letters
 	$(PY) -m benchmarks.tiny_bundles
 	$(PY) -m benchmarks.connection_stall
+	$(PY) -m benchmarks.long_outage
+	$(PY) -m benchmarks.steady_memory
 
 clean:  ## Remove the virtual environment and everything that tools left behind
 	rm -rf $(VENV) build dist out .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
