@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _PULLED = 1000
-_PULL_SECONDS = 5.0
+# Longer than any fault: what a pull that is given up brings is not seen before it is delivered again.
+_PULL_SECONDS = 30.0
 _PAUSE = 0.2
 
 
