@@ -116,6 +116,8 @@ class Channels:
             # Not in the task, which would begin it a turn of the loop later.
             call = channel.publish(batch.request, timeout=timeout, metadata=headers)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong must end the batch, never leave it waiting
+            # The next one tries another.
+            channel.last_sent = now
             return self._refuse(_unexpected(error))
         task = self._loop.create_task(_answer(call))
         channel.sent(task, now)
@@ -173,8 +175,9 @@ class Channels:
         self._check = self._loop.call_later(_CHECK_INTERVAL, self._replace_dead) if any(self.out) else None
 
     def _replace(self, index: int, now: float) -> None:
+        fresh = self._make()
         self._replaced.append(self._channels[index])
-        self._channels[index] = self._make()
+        self._channels[index] = fresh
         self._channels[index].look(now, connect=True)
         self.counts.replaced += 1
 

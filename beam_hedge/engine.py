@@ -121,11 +121,15 @@ class Engine:
         self._users.add(user)
 
     def _wake(self) -> None:
-        self._woken = True
         try:
+            self._woken = True
             self.loop.call_soon_threadsafe(self._do_work)
         except RuntimeError as error:
             raise EngineDiedError from error
+        except BaseException:
+            # Ctrl-C: others count on this wake-up. One too many does no harm.
+            self.loop.call_soon_threadsafe(self._do_work)
+            raise
 
     def _do_work(self) -> None:
         # Cleared first: whoever adds work from now on wakes the loop again.

@@ -118,3 +118,25 @@ def test_publishers_that_open_and_close_on_many_threads_do_not_disturb_each_othe
             HedgingPublisher(TOPIC).close()
 
     assert _in_threads(4, open_and_close) == []
+
+
+def test_ctrl_c_while_the_engine_is_woken_does_not_put_it_to_sleep_for_ever() -> None:
+    """An interrupt in one thread's call leaves the engine awake for everybody else's."""
+    user = _User()
+    engine = join_engine(user)
+    wake = engine.loop.call_soon_threadsafe
+
+    def interrupted(*_args: object) -> asyncio.Handle:
+        engine.loop.call_soon_threadsafe = wake  # type: ignore[method-assign]
+        raise KeyboardInterrupt
+
+    try:
+        engine.loop.call_soon_threadsafe = interrupted  # type: ignore[assignment]
+        with pytest.raises(KeyboardInterrupt):
+            engine.submit(print)
+        ran = threading.Event()
+        engine.submit(ran.set)
+        assert ran.wait(_SECONDS)
+    finally:
+        engine.leave(user)
+        engine.wait_ended()
