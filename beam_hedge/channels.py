@@ -178,7 +178,7 @@ class Channels:
         fresh = self._make()
         self._replaced.append(self._channels[index])
         self._channels[index] = fresh
-        self._channels[index].look(now, connect=True)
+        fresh.look(now, connect=True)
         self.counts.replaced += 1
 
     def _close_unused(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import grpc
@@ -84,6 +85,30 @@ def test_a_request_that_grpc_does_not_take_is_final() -> None:
         assert (refusal.status, refusal.final) == (grpc.StatusCode.INTERNAL, True)
         assert "AssertionError: a request on a closed channel" in refusal.details
         assert channels.out == (0, 0)
+
+    run(test)
+
+
+def test_a_connection_that_takes_no_request_is_not_always_the_next_choice() -> None:
+    """A connection on which requests fail before they are out does not look idle, and attract them all."""
+
+    async def test(channels: Channels, made: list[FakeChannel]) -> None:
+        for _ in range(2):
+            send(channels)
+        await turns()
+        for answer in (*made[0].answers, *made[1].answers):
+            answer.set_result(ANSWER)
+        await turns()
+        made[0].closed = 1
+        for _ in range(20):
+            await asyncio.sleep(0.02)
+            send(channels)
+            await turns()
+            for answer in made[1].answers:
+                if not answer.done():
+                    answer.set_result(ANSWER)
+            await turns()
+        assert len(made[1].requests) >= 10
 
     run(test)
 
